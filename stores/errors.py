@@ -1,0 +1,97 @@
+"""What a store can refuse.
+
+StoreError
+├── NotFound
+│   ├── RunNotFound, AgentNotFound, RunnerUnknown, ArtifactNotFound, BindingNotFound
+├── Conflict
+│   ├── EventConflict, BindingAmbiguous, RunTerminal, StaleAttempt, SequenceConflict, ArtifactConflict
+└── IdempotencyKeyReused
+"""
+
+from typing import ClassVar
+
+from runhost.protocol import ErrorCode
+
+
+class StoreError(Exception):
+    """Base: a fact stands against what was asked.
+
+    Attributes:
+        code: The code an API answer carries (API.md).
+    """
+
+    code: ClassVar[ErrorCode]
+
+
+class NotFound(StoreError):
+    """Missing, or not visible from the caller's workspace; the two are never told apart."""
+
+    code = ErrorCode.NOT_FOUND
+
+
+class RunNotFound(NotFound):
+    """No such run in the workspace."""
+
+    code = ErrorCode.RUN_NOT_FOUND
+
+
+class AgentNotFound(NotFound):
+    """No such agent in the workspace."""
+
+
+class BindingNotFound(NotFound):
+    """No such binding in the workspace."""
+
+
+class RunnerUnknown(NotFound):
+    """No worker has registered this runner."""
+
+
+class ArtifactNotFound(NotFound):
+    """No such artifact in the workspace, or it has expired."""
+
+
+class Conflict(StoreError):
+    """The stored fact and the request contradict each other."""
+
+
+class EventConflict(Conflict):
+    """The event id is known with other content (D-21)."""
+
+    code = ErrorCode.EVENT_CONFLICT
+
+
+class BindingAmbiguous(Conflict):
+    """Several bindings of one level and priority match (D-41)."""
+
+    code = ErrorCode.BINDING_AMBIGUOUS
+
+
+class RunTerminal(Conflict):
+    """The run, or the attempt that writes, has ended (INV-6)."""
+
+    code = ErrorCode.RUN_TERMINAL
+
+
+class StaleAttempt(Conflict):
+    """A newer attempt holds the fence (INV-5)."""
+
+    code = ErrorCode.STALE_ATTEMPT
+
+
+class SequenceConflict(Conflict):
+    """A source sequence is known with other content (D-22)."""
+
+    code = ErrorCode.SEQUENCE_CONFLICT
+
+
+class ArtifactConflict(Conflict):
+    """The artifact id is known with other content (F-23)."""
+
+    code = ErrorCode.INVALID_ARGUMENT
+
+
+class IdempotencyKeyReused(StoreError):
+    """The idempotency key was used with another request."""
+
+    code = ErrorCode.IDEMPOTENCY_KEY_REUSED

@@ -1,0 +1,63 @@
+"""Answers kept under the caller's `Idempotency-Key` for 24 hours (API.md)."""
+
+from datetime import timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from runhost.protocol import JsonObject
+from stores.errors import IdempotencyKeyReused
+from stores.tables import idempotency_key
+
+KEPT_FOR = timedelta(hours=24)
+
+
+class IdempotencyStore:
+    """Idempotency keys of one workspace.
+
+    The row is written in the transaction of what the request does, so the two stand or fall together, and
+    a second request with the key waits for the first to end.
+    """
+
+    def __init__(self, connection: AsyncConnection, workspace_id: str) -> None:
+        self._connection = connection
+        self._workspace_id = workspace_id
+
+    async def claim(self, key: str, operation: str, request_hash: bytes) -> JsonObject | None:
+        """Take the key for this request, or return the answer that it was given before.
+
+        Raises:
+            IdempotencyKeyReused: The key stands for another request.
+        """
+        table = idempotency_key
+        mine = (table.c.workspace_id == self._workspace_id) & (table.c.key == key)
+        await self._connection.execute(delete(table).where(mine, table.c.created_at < func.now() - KEPT_FOR))
+        claimed = await self._connection.execute(
+            insert(table)
+            .values(
+                workspace_id=self._workspace_id,
+                key=key,
+                operation=operation,
+                request_hash=request_hash,
+                response={},
+            )
+            .on_conflict_do_nothing()
+        )
+        if claimed.rowcount == 1:
+            return None
+        row = (await self._connection.execute(select(table).where(mine))).mappings().one()
+        if row["operation"] != operation or row["request_hash"] != request_hash:
+            raise IdempotencyKeyReused(
+                f"Idempotency-Key {key!r} was used with another request; use a new key for a new request."
+            )
+        return row["response"]
+
+    async def keep(self, key: str, response: JsonObject) -> None:
+        """Store the answer under a key that this transaction has claimed."""
+        table = idempotency_key
+        await self._connection.execute(
+            table.update()
+            .where(table.c.workspace_id == self._workspace_id, table.c.key == key)
+            .values(response=response)
+        )

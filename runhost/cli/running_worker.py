@@ -1,0 +1,94 @@
+"""A worker, put together: workflows, control activities, in-process runners (DESIGN 2)."""
+
+import functools
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorAutoscaling, Worker
+
+import runhost
+from activities.cancellation import CancelBoard
+from activities.maintenance import MaintenanceActivities
+from activities.registry import RegistryAnnouncer
+from activities.runner import HEARTBEAT_SECONDS, RunnerActivities
+from activities.runs import RunActivities
+from runners.discovery import discover
+from runners.in_process import InProcessTransport
+from runners.registry import RunnerRegistry
+from stores.cursors import CursorSigner
+from stores.host_secrets import CURSORS, shared_secret
+from stores.notifications import LedgerAnnouncer
+from stores.partitions import ensure_partitions
+from workflows.maintenance import MaintenanceWorkflow, ensure_schedule
+from workflows.run import AgentRunWorkflow
+from workflows.start import start_run
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How a worker is run.
+
+    Attributes:
+        task_queue: Where workflows and the in-process runners of this worker are scheduled.
+        runner_paths: Folders with runners, besides those of installed packages.
+        max_cached_workflows: Two thirds of the memory of an idle run is its cached workflow (DESIGN 11).
+        max_open_runs: Runners at work in this process at once; more wait in Temporal.
+        graceful_shutdown: How long runs go on undisturbed after a polite stop, before they are handed over.
+    """
+
+    task_queue: str = "runhost"
+    runner_paths: tuple[Path, ...] = ()
+    max_cached_workflows: int = 500
+    max_open_runs: int = 1_000
+    graceful_shutdown: timedelta = timedelta(seconds=15)
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+
+
+@asynccontextmanager
+async def running_worker(
+    client: Client, engine: AsyncEngine, database_url: str, options: WorkerOptions
+) -> AsyncIterator[Worker]:
+    """Run a worker inside the block; leaving it stops the worker politely."""
+    registry = RunnerRegistry(functools.partial(discover, options.runner_paths))
+    async with AsyncExitStack() as stack:
+        announcer = await stack.enter_async_context(LedgerAnnouncer(engine))
+        cancels = await stack.enter_async_context(CancelBoard(engine, database_url))
+        await stack.enter_async_context(RegistryAnnouncer(engine, database_url, registry, options.task_queue))
+        async with engine.begin() as connection:
+            await ensure_partitions(connection, datetime.now(UTC))
+            cursors = CursorSigner(await shared_secret(connection, CURSORS))
+        await ensure_schedule(client, task_queue=options.task_queue)
+        runs = RunActivities(engine, announcer, cursors, host_version=runhost.__version__)
+        runner = RunnerActivities(
+            engine,
+            announcer,
+            cancels,
+            InProcessTransport(registry),
+            heartbeat_seconds=options.heartbeat_seconds,
+        )
+        maintenance = MaintenanceActivities(engine, functools.partial(start_run, client, task_queue=options.task_queue))
+        worker = Worker(
+            client,
+            task_queue=options.task_queue,
+            workflows=[AgentRunWorkflow, MaintenanceWorkflow],
+            activities=[
+                runs.prepare,
+                runs.tell_cancel,
+                runs.finalize,
+                runner.invoke,
+                maintenance.start_never_started,
+                maintenance.ensure_partitions,
+            ],
+            max_cached_workflows=options.max_cached_workflows,
+            max_concurrent_activities=options.max_open_runs,
+            graceful_shutdown_timeout=options.graceful_shutdown,
+            workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
+            activity_task_poller_behavior=PollerBehaviorAutoscaling(),
+        )
+        async with worker:
+            yield worker

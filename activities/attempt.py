@@ -81,6 +81,7 @@ class Attempt:
             if not reading.done():
                 # Neither ended nor told to stop: the deadline.
                 self._stop.tell(StopReason.DEADLINE)
+                self._journal.stopping(self._end(None))
             residual = await self._let_go(session, reading)
             crash = await reading
         finally:

@@ -58,7 +58,17 @@ class AttemptJournal:
         self._usage: Usage | None = None
         self._highest = 0
         self._is_numbered = False
+        self._stopping = False
+        self._imposed_end: AttemptEnd | None = None
         self.end: AttemptEnd | None = None
+
+    def stopping(self, end: AttemptEnd | None) -> None:
+        """Know that the host stops the runner, so that ``cancelled`` is its answer to that and not its own end.
+
+        Args:
+            end: How the attempt ends for such an answer; None leaves it open.
+        """
+        self._stopping, self._imposed_end = True, end
 
     async def add(self, value: object) -> None:
         """Take one thing that the runner yielded, whatever it is.
@@ -96,6 +106,10 @@ class AttemptJournal:
 
     async def _take(self, result: AgentRunResult, warnings: list[str]) -> None:
         payload = validate_payload(result)
+        end = self._end_by(result, payload)
+        if end is None and result.type in _TERMINAL_TYPES:
+            self._log.info("result.answers_the_stop", code=RunFailureCode.CANCELLED)
+            return
         number = self._highest + 1 if result.sequence is None else result.sequence
         if number <= self._highest and await self._is_repeated(result, payload, number):
             return
@@ -113,12 +127,20 @@ class AttemptJournal:
             warnings.append("type: unknown; stored without effects")
         self._follow(result, entry)
         self._append(result, entry, number, warnings)
-        if result.type == ResultType.RUN_COMPLETED:
-            await self._end(AttemptEnd(RunStatus.COMPLETED.value))
-        elif isinstance(payload, RunFailedData):
-            await self._end(_reported_end(payload))
+        if end is not None:
+            await self._end(end)
         else:
             await self._buffer.commit()
+
+    def _end_by(self, result: AgentRunResult, payload: StrictModel | None) -> AttemptEnd | None:
+        """Return the end that a terminal result means."""
+        if result.type == ResultType.RUN_COMPLETED:
+            return AttemptEnd(RunStatus.COMPLETED.value)
+        if not isinstance(payload, RunFailedData):
+            return None
+        if self._stopping and payload.code == RunFailureCode.CANCELLED:
+            return self._imposed_end
+        return _reported_end(payload)
 
     def _follow(self, result: AgentRunResult, entry: Entry) -> None:
         """Note what a result other than a delta means for the attempt."""

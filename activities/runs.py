@@ -56,6 +56,8 @@ class RunActivities:
                 raise _already_completed(run_id)
             if run.status.is_terminal:
                 return Prepared(ended=Ended(outcome=run.status, code=run.status_code))
+            if run.cancel_requested_at is not None:
+                return Prepared(ended=Ended(outcome=RunStatus.CANCELLED, code=RunFailureCode.CANCELLED))
             agent = await AgentStore(connection, run.workspace_id).get(run.agent_id, run.agent_version)
             try:
                 runner = await RunnerStore(connection).get(run.runner_id)

@@ -1,13 +1,15 @@
 """Runs the revisions against the database that the caller names (`runhost migrate`)."""
 
 import asyncio
+from datetime import UTC, datetime
 
 from alembic import context
-from sqlalchemy import Connection, pool
+from sqlalchemy import Connection, inspect, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from stores import tables
 from stores.columns import metadata
+from stores.partitions import ensure_partitions
 
 PARTITION_PREFIX = f"{tables.agent_run_event.name}_"
 
@@ -31,10 +33,12 @@ def run(connection: Connection) -> None:
 
 
 async def run_async(url: str) -> None:
-    """Connect and run."""
+    """Connect, run, and make the ledger's partitions, which no revision can know."""
     engine = create_async_engine(url, poolclass=pool.NullPool)
     async with engine.connect() as connection:
         await connection.run_sync(run)
+        if await connection.run_sync(lambda sync: inspect(sync).has_table(tables.agent_run_event.name)):
+            await ensure_partitions(connection, datetime.now(UTC))
         await connection.commit()
     await engine.dispose()
 

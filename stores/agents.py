@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, insert, select, update
+from sqlalchemy import RowMapping, Select, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import AgentConfig
@@ -31,7 +31,10 @@ class AgentStore:
 
     async def put(self, agent_id: str, config: AgentConfig) -> AgentVersion:
         """Make ``config`` the agent's current version; the same config again changes nothing."""
-        current = await self._find(self._current(agent_id).with_for_update())
+        # A new agent has no row to lock, and two callers must not both write its first version.
+        name = f"agent {self._workspace_id} {agent_id}"
+        await self._connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+        current = await self._find(self._current(agent_id))
         if current is not None and current.config == config:
             return current
         await self._connection.execute(

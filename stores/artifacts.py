@@ -72,12 +72,17 @@ class ArtifactStore:
             raise ArtifactNotFound(f"There is no artifact {artifact_id!r} in this workspace.")
         return _metadata(row)
 
-    async def list_of_run(self, run_id: UUID, *, limit: int) -> list[ArtifactMetadata]:
-        """Return the artifacts of a run in order of creation."""
+    async def list_of_run(self, run_id: UUID, *, after: str = "", limit: int) -> list[ArtifactMetadata]:
+        """Return the artifacts of a run that have not expired, in order of their ids, from behind ``after``."""
         rows = await self._connection.execute(
             select(artifact)
-            .where(artifact.c.workspace_id == self._workspace_id, artifact.c.run_id == run_id)
-            .order_by(artifact.c.created_at, artifact.c.artifact_id)
+            .where(
+                artifact.c.workspace_id == self._workspace_id,
+                artifact.c.run_id == run_id,
+                artifact.c.artifact_id > after,
+                self._is_kept(),
+            )
+            .order_by(artifact.c.artifact_id)
             .limit(limit)
         )
         return [_metadata(row) for row in rows.mappings()]
@@ -122,10 +127,11 @@ class ArtifactStore:
 
     def _alive(self, artifact_id: str) -> Any:
         return (
-            (artifact.c.workspace_id == self._workspace_id)
-            & (artifact.c.artifact_id == artifact_id)
-            & or_(artifact.c.expires_at.is_(None), artifact.c.expires_at > func.now())
+            (artifact.c.workspace_id == self._workspace_id) & (artifact.c.artifact_id == artifact_id) & self._is_kept()
         )
+
+    def _is_kept(self) -> Any:
+        return or_(artifact.c.expires_at.is_(None), artifact.c.expires_at > func.now())
 
 
 def _metadata(row: RowMapping) -> ArtifactMetadata:

@@ -2,10 +2,10 @@
 
 StoreError
 ├── NotFound
-│   ├── RunNotFound, AgentNotFound, RunnerUnknown, ArtifactNotFound, BindingNotFound
+│   ├── RunNotFound, EventNotFound, AgentNotFound, RunnerUnknown, ArtifactNotFound, BindingNotFound
 ├── Conflict
 │   ├── EventConflict, BindingAmbiguous, RunTerminal, StaleAttempt, SequenceConflict, ArtifactConflict
-└── IdempotencyKeyReused
+└── IdempotencyKeyReused, IdempotencyKeyInUse
 """
 
 from typing import ClassVar
@@ -33,6 +33,10 @@ class RunNotFound(NotFound):
     """No such run in the workspace."""
 
     code = ErrorCode.RUN_NOT_FOUND
+
+
+class EventNotFound(NotFound):
+    """No such event in the workspace."""
 
 
 class AgentNotFound(NotFound):
@@ -95,3 +99,9 @@ class IdempotencyKeyReused(StoreError):
     """The idempotency key was used with another request."""
 
     code = ErrorCode.IDEMPOTENCY_KEY_REUSED
+
+
+class IdempotencyKeyInUse(StoreError):
+    """Another request with the idempotency key is being answered right now."""
+
+    code = ErrorCode.IDEMPOTENCY_KEY_IN_USE

@@ -1,6 +1,7 @@
 """The event log: every incoming event, and the audit rows that runs cause."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import RowMapping, select
@@ -8,6 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import AgentEventEnvelope, JsonObject
+from stores.errors import EventNotFound
 from stores.redaction import SUMMARY_CHARACTERS, cut, input_text, redact_elements
 from stores.tables import event_log
 from stores.times import from_epoch
@@ -29,6 +31,57 @@ class RecordedEvent:
     run_id: UUID | None
 
 
+@dataclass(frozen=True)
+class LoggedEvent:
+    """A row of the event log as its readers see it.
+
+    Attributes:
+        seq: Position in the log.
+        event_time: When it happened; ``created_at`` is when it was logged.
+        input_summary: What was written, cut at 1,000 characters.
+        disposition: What became of an incoming event; None for rows that the host wrote itself.
+        run_id: The run that it led to, or that caused it.
+        sequence: The ledger row that caused it.
+    """
+
+    seq: int
+    event_id: str
+    event_type: str
+    event_time: datetime | None
+    source: str
+    source_event_type: str | None
+    bot_id: str | None
+    workspace_id: str
+    conversation_id: str | None
+    thread_id: str | None
+    actor_type: str | None
+    actor_id: str | None
+    actor_name: str | None
+    subject_type: str | None
+    subject_id: str | None
+    input_summary: str | None
+    disposition: str | None
+    run_id: UUID | None
+    sequence: int | None
+    runner_id: str | None
+    metadata: JsonObject
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class EventLogFilter:
+    """Which events a list shows; what is None does not narrow it."""
+
+    event_type: str | None = None
+    source: str | None = None
+    bot_id: str | None = None
+    conversation_id: str | None = None
+    run_id: UUID | None = None
+
+
+_LOGGED = [event_log.c[item.name] for item in fields(LoggedEvent)]
+
+
 class EventStore:
     """Events of one workspace."""
 
@@ -48,6 +101,31 @@ class EventStore:
         )
         found = row.mappings().one_or_none()
         return None if found is None else _read(found)
+
+    async def get(self, event_id: str) -> LoggedEvent:
+        """Return a row of the log.
+
+        Raises:
+            EventNotFound: There is none in this workspace.
+        """
+        rows = await self._connection.execute(
+            select(*_LOGGED).where(event_log.c.workspace_id == self._workspace_id, event_log.c.event_id == event_id)
+        )
+        row = rows.mappings().one_or_none()
+        if row is None:
+            raise EventNotFound(f"There is no event {event_id!r} in this workspace.")
+        return LoggedEvent(**row)
+
+    async def list(self, narrowed: EventLogFilter, *, before: int | None = None, limit: int) -> list[LoggedEvent]:
+        """Return rows older than position ``before``, newest first."""
+        query = select(*_LOGGED).where(event_log.c.workspace_id == self._workspace_id)
+        for name, value in asdict(narrowed).items():
+            if value is not None:
+                query = query.where(event_log.c[name] == value)
+        if before is not None:
+            query = query.where(event_log.c.seq < before)
+        rows = await self._connection.execute(query.order_by(event_log.c.seq.desc()).limit(limit))
+        return [LoggedEvent(**row) for row in rows.mappings()]
 
     async def record(self, envelope: AgentEventEnvelope, event: RecordedEvent, *, runner_id: str | None) -> bool:
         """Log an incoming event with what becomes of it.

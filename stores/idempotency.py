@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import JsonObject
-from stores.errors import IdempotencyKeyReused
+from stores.errors import IdempotencyKeyInUse, IdempotencyKeyReused
 from stores.tables import idempotency_key
 
 KEPT_FOR = timedelta(hours=24)
@@ -16,8 +16,7 @@ KEPT_FOR = timedelta(hours=24)
 class IdempotencyStore:
     """Idempotency keys of one workspace.
 
-    The row is written in the transaction of what the request does, so the two stand or fall together, and
-    a second request with the key waits for the first to end.
+    The row is written in the transaction of what the request does, so the two stand or fall together.
     """
 
     def __init__(self, connection: AsyncConnection, workspace_id: str) -> None:
@@ -28,9 +27,14 @@ class IdempotencyStore:
         """Take the key for this request, or return the answer that it was given before.
 
         Raises:
+            IdempotencyKeyInUse: A request with the key is not answered yet.
             IdempotencyKeyReused: The key stands for another request.
         """
         table = idempotency_key
+        # Held to the end of the transaction. Without it a second request would wait for the row of the first.
+        name = f"idempotency_key {self._workspace_id} {key}"
+        if not await self._connection.scalar(select(func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0)))):
+            raise IdempotencyKeyInUse(f"A request with Idempotency-Key {key!r} is being answered; ask again soon.")
         mine = (table.c.workspace_id == self._workspace_id) & (table.c.key == key)
         await self._connection.execute(delete(table).where(mine, table.c.created_at < func.now() - KEPT_FOR))
         claimed = await self._connection.execute(

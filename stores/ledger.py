@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import RowMapping, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from runhost.protocol import AgentRunEvent, HostEventType, JsonObject
+from runhost.protocol import AgentRunEvent, ArtifactRef, HostEventType, JsonObject, Usage
 from stores.jsonb import dumps
 from stores.tables import agent_run, agent_run_event
 
@@ -103,7 +103,7 @@ class LedgerStore:
 
 
 def read_event(row: RowMapping) -> AgentRunEvent:
-    """Return the public form of a ledger row."""
+    """Return the public form of a ledger row. Its parts were checked when it was written."""
     created_at: datetime = row["created_at"]
     return AgentRunEvent.model_construct(
         run_id=str(row["run_id"]),
@@ -114,7 +114,7 @@ def read_event(row: RowMapping) -> AgentRunEvent:
         source=row["source"],
         source_sequence=row["source_sequence"],
         attempt=row["attempt"],
-        usage=row["usage"],
-        artifact_refs=row["artifact_refs"] or [],
+        usage=None if row["usage"] is None else Usage.model_validate(row["usage"]),
+        artifact_refs=[ArtifactRef.model_validate(reference) for reference in row["artifact_refs"] or ()],
         metadata=row["metadata"] or {},
     )

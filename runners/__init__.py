@@ -1,0 +1,1 @@
+"""Runners: how they are found, started, read and stopped, and the official ones."""

@@ -1,0 +1,1 @@
+"""The runners that come with runhost."""

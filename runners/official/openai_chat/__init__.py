@@ -1,0 +1,1 @@
+"""Runner for OpenAI-compatible chat endpoints."""

@@ -1,0 +1,1 @@
+"""Runner `plugin:runhost/scripted/default`: plays a script from its configuration."""

@@ -1,0 +1,1 @@
+"""Programs around runhost, each runnable from the checkout."""

@@ -1,0 +1,1 @@
+"""A small language model behind the OpenAI chat interface; see README.md."""

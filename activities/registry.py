@@ -1,6 +1,7 @@
 """Telling the host which runners this worker offers (HOST 5, D-19)."""
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -55,10 +56,8 @@ class RegistryAnnouncer:
 
     async def _keep_announcing(self) -> None:
         while True:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), REFRESH_EVERY_SECONDS)
-            except TimeoutError:
-                pass
             self._asked.clear()
             try:
                 await asyncio.shield(self.announce())

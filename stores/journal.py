@@ -23,15 +23,13 @@ class LedgerRow:
     """A row to be.
 
     Attributes:
-        source: ``runner`` for what the runner yielded, ``host`` for what the host says about it.
-        source_sequence: The runner's number, unique within the attempt; None for a host row.
+        source_sequence: The runner's number, unique within the attempt; None makes it a row of the host.
         data: JSON text, ready for the column (`stores.jsonb.dumps`): it was encoded once, to be measured.
         extras: Rare columns: ``usage``, ``artifact_refs``, ``metadata``.
     """
 
     type: str
     data: str
-    source: str = "runner"
     source_sequence: int | None = None
     extras: JsonObject | None = None
 
@@ -93,16 +91,17 @@ WITH run AS (
 ), ledger AS (
     INSERT INTO agent_run_event
         (run_id, sequence, workspace_id, attempt, source, source_sequence, type, data, usage, artifact_refs, metadata)
-    SELECT run.run_id, run.base + r.position, run.workspace_id, $2, r.source, r.source_sequence, r.type,
+    SELECT run.run_id, run.base + r.position, run.workspace_id, $2,
+        CASE WHEN r.source_sequence IS NULL THEN 'host' ELSE 'runner' END, r.source_sequence, r.type,
         r.data::jsonb, r.extras::jsonb -> 'usage', r.extras::jsonb -> 'artifact_refs', r.extras::jsonb -> 'metadata'
-    FROM run, unnest($7::text[], $8::bigint[], $9::text[], $10::text[], $11::text[])
-        WITH ORDINALITY AS r(source, source_sequence, type, data, extras, position)
+    FROM run, unnest($7::bigint[], $8::text[], $9::text[], $10::text[])
+        WITH ORDINALITY AS r(source_sequence, type, data, extras, position)
 )"""
 
 _ATTEMPT = """, attempt AS (
     UPDATE agent_run_attempt a
-    SET completed_messages = a.completed_messages + $12, usage = COALESCE($13::jsonb, a.usage),
-        outcome = $5, code = $14, reason = $15, retryable = $16,
+    SET completed_messages = a.completed_messages + $11, usage = COALESCE($12::jsonb, a.usage),
+        outcome = $5, code = $13, reason = $14, retryable = $15,
         ended_at = CASE WHEN $5::text IS NULL THEN NULL ELSE now() END,
         token_hash = CASE WHEN $5::text IS NULL THEN a.token_hash END
     FROM run WHERE a.run_id = run.run_id AND a.attempt = $2
@@ -112,13 +111,13 @@ _ATTEMPT = """, attempt AS (
     SELECT p.transcript_id, run.workspace_id, run.bot_id, run.conversation_id, run.thread_id,
         run.run_id || ':' || (run.base + p.position), p.role, p.item_type, p.content, p.content_json,
         p.artifact_refs, run.run_id, run.base + p.position, $2, run.runner_id, p.metadata
-    FROM run, jsonb_to_recordset($17::jsonb) AS p(position bigint, transcript_id uuid, role text, item_type text,
+    FROM run, jsonb_to_recordset($16::jsonb) AS p(position bigint, transcript_id uuid, role text, item_type text,
         content text, content_json jsonb, artifact_refs jsonb, metadata jsonb)
     WHERE run.conversation_id IS NOT NULL
 ), blobs AS (
     INSERT INTO artifact_blob (workspace_id, sha256, content)
     SELECT run.workspace_id, b.sha256, b.content
-    FROM run, unnest($18::text[], $19::bytea[]) AS b(sha256, content)
+    FROM run, unnest($17::text[], $18::bytea[]) AS b(sha256, content)
     ON CONFLICT DO NOTHING
 ), artifacts AS (
     INSERT INTO artifact (workspace_id, artifact_id, artifact_type, mime_type, name, size_bytes, sha256, source,
@@ -126,14 +125,14 @@ _ATTEMPT = """, attempt AS (
     SELECT run.workspace_id, p.artifact_id, p.artifact_type, p.mime_type, p.name, p.size_bytes, p.sha256, p.source,
         p.storage_type, run.bot_id, run.conversation_id, run.thread_id, run.run_id, run.base + p.position,
         run.runner_id, p.metadata
-    FROM run, jsonb_to_recordset($20::jsonb) AS p(position bigint, artifact_id text, artifact_type text,
+    FROM run, jsonb_to_recordset($19::jsonb) AS p(position bigint, artifact_id text, artifact_type text,
         mime_type text, name text, size_bytes bigint, sha256 text, source text, storage_type text, metadata jsonb)
 ), states AS (
     INSERT INTO runner_state (scope_key, state_key, workspace_id, scope, runner_id, binding_identity,
         conversation_id, value, run_id, sequence)
     SELECT p.scope_key, p.state_key, run.workspace_id, p.scope, run.runner_id, p.binding_identity,
         run.conversation_id, p.value, run.run_id, run.base + p.position
-    FROM run, jsonb_to_recordset($21::jsonb) AS p(position bigint, scope_key text, state_key text, scope text,
+    FROM run, jsonb_to_recordset($20::jsonb) AS p(position bigint, scope_key text, state_key text, scope text,
         binding_identity text, value jsonb)
     ON CONFLICT (scope_key, state_key) DO UPDATE
     SET value = excluded.value, run_id = excluded.run_id, sequence = excluded.sequence, updated_at = now()
@@ -143,7 +142,7 @@ _ATTEMPT = """, attempt AS (
     SELECT run.workspace_id, run.run_id || ':' || (run.base + p.position), p.event_type, now(), 'runner',
         run.bot_id, run.conversation_id, run.thread_id, p.input_summary, run.run_id, run.base + p.position,
         run.runner_id, p.metadata
-    FROM run, jsonb_to_recordset($22::jsonb) AS p(position bigint, event_type text, input_summary text, metadata jsonb)
+    FROM run, jsonb_to_recordset($21::jsonb) AS p(position bigint, event_type text, input_summary text, metadata jsonb)
 )"""
 
 _ANSWER = "\nSELECT base FROM run"
@@ -188,11 +187,11 @@ def _statement(batch: Batch) -> tuple[str, Sequence[Any]]:
         batch.commit,
         end.outcome if end else None,
         _json(batch.usage),
-        [row.source for row in rows],
         [row.source_sequence for row in rows],
         [row.type for row in rows],
         [row.data for row in rows],
-        [None if row.extras is None else dumps(row.extras) for row in rows],
+        # Empty where no row has any, as most: the shorter array is filled up with nulls.
+        [row.extras and dumps(row.extras) for row in rows] if any(row.extras for row in rows) else [],
     ]
     projections = batch.projections
     if not (end or batch.completed_messages or batch.attempt_usage or _any(projections)):

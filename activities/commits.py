@@ -3,7 +3,7 @@
 import asyncio
 
 import asyncpg
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from activities.patience import until_available
 from runhost.protocol import JsonObject
@@ -17,6 +17,10 @@ from stores.runs import RunStore
 FLUSH_AFTER_SECONDS = 0.02
 FLUSH_ROWS = 64
 FLUSH_BYTES = 64 * 1024
+# While one batch is on its way to the database the next one fills up. The writer waits when it has this much,
+# which is how a runner that is faster than the database is throttled.
+MAX_ROWS = 4 * FLUSH_ROWS
+MAX_BYTES = 4 * FLUSH_BYTES
 
 
 class CommitBuffer:
@@ -28,8 +32,11 @@ class CommitBuffer:
         ArtifactConflict: An artifact id was taken in the meantime; nothing was written.
     """
 
-    def __init__(self, engine: AsyncEngine, announcer: LedgerAnnouncer, opened: OpenAttempt) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+    def __init__(
+        self, engine: AsyncEngine, store: JournalStore, announcer: LedgerAnnouncer, opened: OpenAttempt
+    ) -> None:
+        self._engine = engine
+        self._store = store
         self._announcer = announcer
         self.batch = Batch(opened.run.run_id, opened.attempt, commit=0)
         self._bytes = 0
@@ -54,13 +61,19 @@ class CommitBuffer:
         rows.extend({**entry, "position": self.next_position} for entry in entries)
 
     async def commit_when_due(self) -> None:
-        """Commit a full batch now, and any other within 20 ms."""
-        if len(self.batch.rows) >= FLUSH_ROWS or self._bytes >= FLUSH_BYTES:
+        """Have a full batch committed now and any other within 20 ms; wait only where the next one is full too."""
+        if self._failure is not None:
+            raise self._failure
+        if len(self.batch.rows) >= MAX_ROWS or self._bytes >= MAX_BYTES:
             await self.commit()
-            return
-        self._raise_failure()
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER_SECONDS, self._commit_soon)
+        elif self._is_full:
+            self._commit_in_background()
+        else:
+            self._commit_later()
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.batch.rows) >= FLUSH_ROWS or self._bytes >= FLUSH_BYTES
 
     async def commit(self) -> None:
         """Commit what is in the batch; returns when it is durable."""
@@ -68,7 +81,8 @@ class CommitBuffer:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            self._raise_failure()
+            if self._failure is not None:
+                raise self._failure
             batch = self.batch
             if not batch.rows:
                 return
@@ -76,43 +90,47 @@ class CommitBuffer:
             self._bytes = 0
             self._announcer.grown(batch.run_id, await self._write(batch))
 
-    def _commit_soon(self) -> None:
-        self._timer = None
-        self._background = asyncio.create_task(self._commit_in_background())
+    def _commit_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER_SECONDS, self._commit_in_background)
 
-    async def _commit_in_background(self) -> None:
+    def _commit_in_background(self) -> None:
+        self._timer = None
+        if self._background is None or self._background.done():
+            self._background = asyncio.create_task(self._commit_quietly())
+
+    async def _commit_quietly(self) -> None:
+        """Commit; a failure is told to the writer, whose next call raises it."""
         try:
             await self.commit()
+            while self._is_full:
+                await self.commit()
         except Exception as error:  # noqa: BLE001 - raised again by the writer's next call
             self._failure = error
-
-    def _raise_failure(self) -> None:
-        """Tell the writer of a commit that failed behind its back."""
-        if self._failure is not None:
-            raise self._failure
+            return
+        if self.batch.rows:
+            # They came while the commit was under way, and their timer may have run out meanwhile.
+            self._commit_later()
 
     async def _write(self, batch: Batch) -> int:
         """Write a batch exactly once, over restarts of the database, and return the run's last sequence."""
 
         async def attempt(tries: int) -> int:
-            async with self._engine.connect() as connection:
-                base = await JournalStore(connection).commit(batch)
-                if base is None:
-                    return await _explain(connection, batch, was_tried=tries > 0)
-                return base + len(batch.rows)
+            base = await self._store.commit(batch)
+            return await self._explain(batch, was_tried=tries > 0) if base is None else base + len(batch.rows)
 
         try:
             return await until_available(attempt)
         except asyncpg.UniqueViolationError:
             raise ArtifactConflict("Another run took the artifact id in the meantime.") from None
 
-
-async def _explain(connection: AsyncConnection, batch: Batch, *, was_tried: bool) -> int:
-    """Say why a commit did not pass: the fence has moved, it was made already, or the run has ended."""
-    run = await RunStore(connection).load(batch.run_id)
-    if run.current_attempt != batch.attempt:
-        raise StaleAttempt(f"Attempt {batch.attempt} was replaced by attempt {run.current_attempt}.")
-    if was_tried and run.attempt_commits == batch.commit + 1:
-        # The answer to an earlier try was lost with its connection. Its own rows are the attempt's last.
-        return run.last_sequence
-    raise RunTerminal(f"The run or its attempt has ended: {run.attempt_outcome or run.status}.")
+    async def _explain(self, batch: Batch, *, was_tried: bool) -> int:
+        """Say why a commit did not pass: the fence has moved, it was made already, or the run has ended."""
+        async with self._engine.connect() as connection:
+            run = await RunStore(connection).load(batch.run_id)
+        if run.current_attempt != batch.attempt:
+            raise StaleAttempt(f"Attempt {batch.attempt} was replaced by attempt {run.current_attempt}.")
+        if was_tried and run.attempt_commits == batch.commit + 1:
+            # The answer to an earlier try was lost with its connection. Its own rows are the attempt's last.
+            return run.last_sequence
+        raise RunTerminal(f"The run or its attempt has ended: {run.attempt_outcome or run.status}.")

@@ -4,7 +4,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from activities.commits import CommitBuffer
-from activities.projections import Entry, ResultScope, project, transcript_item
+from activities.projections import MAX_PLAIN_CHARACTERS, Entry, ResultScope, project, transcript_item
 from activities.speech import Speech
 from runhost.protocol import (
     AgentRunResult,
@@ -21,12 +21,13 @@ from runhost.protocol import (
     Usage,
     excerpt,
     parse_result,
+    read_delta,
     validate_payload,
 )
 from stores.artifacts import ArtifactStore
 from stores.attempts import OpenAttempt
 from stores.errors import ArtifactConflict, RunTerminal, SequenceConflict
-from stores.journal import AttemptEnd, LedgerRow
+from stores.journal import AttemptEnd, JournalStore, LedgerRow
 from stores.jsonb import dumps, loads
 from stores.ledger import LedgerStore
 from stores.notifications import LedgerAnnouncer
@@ -45,13 +46,16 @@ class AttemptJournal:
     nothing further enters the ledger.
     """
 
-    def __init__(self, engine: AsyncEngine, announcer: LedgerAnnouncer, opened: OpenAttempt) -> None:
+    def __init__(
+        self, engine: AsyncEngine, store: JournalStore, announcer: LedgerAnnouncer, opened: OpenAttempt
+    ) -> None:
         self._engine = engine
         self._run = opened.run
+        self._run_id = str(opened.run.run_id)
         self._attempt = opened.attempt
         self._scope = _result_scope(opened)
-        self._log = _log.bind(run_id=str(opened.run.run_id), attempt=opened.attempt)
-        self._buffer = CommitBuffer(engine, announcer, opened)
+        self._log = _log.bind(run_id=self._run_id, attempt=opened.attempt)
+        self._buffer = CommitBuffer(engine, store, announcer, opened)
         self._speech = Speech()
         # Artifacts that no message has shown yet; the next one does (H-F9).
         self._references: list[JsonObject] = []
@@ -79,8 +83,11 @@ class AttemptJournal:
         if self.end is not None:
             self._log.warning("result.late", code=RunTerminal.code)
             return
+        if self._append_plain_delta(value):
+            await self._buffer.commit_when_due()
+            return
         try:
-            parsed = parse_result(value, run_id=str(self._run.run_id))
+            parsed = parse_result(value, run_id=self._run_id)
             await self._take(parsed.result, list(parsed.warnings))
         except InvalidPayload as error:
             await self._reject(error, value)
@@ -103,6 +110,24 @@ class AttemptJournal:
         else:
             await self._buffer.commit()
         return self.end
+
+    def _append_plain_delta(self, value: object) -> bool:
+        """Take what nearly every result is, in a quarter of the time; False leaves it to the long way."""
+        delta = read_delta(value, run_id=self._run_id)
+        if delta is None or (delta.sequence or self._highest + 1) != self._highest + 1:
+            return False
+        try:
+            text = dumps(delta.data)
+        except TypeError:
+            return False
+        if len(text) > MAX_PLAIN_CHARACTERS:
+            return False
+        self._highest += 1
+        self._is_numbered = self._is_numbered or delta.sequence is not None
+        self._speech.accepted += 1
+        self._speech.hear(delta.chunk)
+        self._buffer.append(LedgerRow(ResultType.MESSAGE_DELTA.value, text, self._highest))
+        return True
 
     async def _take(self, result: AgentRunResult, warnings: list[str]) -> None:
         payload = validate_payload(result)

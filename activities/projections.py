@@ -28,6 +28,8 @@ from stores.identifiers import new_uuid
 from stores.jsonb import dumps, encoded_size
 from stores.redaction import SUMMARY_CHARACTERS, TRANSCRIPT_CHARACTERS, cut, redact_message, text_of
 
+# Text of so many characters is within every limit, whatever its characters are.
+MAX_PLAIN_CHARACTERS = MAX_INLINE_TEXT_BYTES // 4
 _LOGGED_TYPES = frozenset({ResultType.TOOL_CALL_STARTED, ResultType.TOOL_CALL_COMPLETED, ResultType.ARTIFACT_CREATED})
 
 
@@ -76,7 +78,7 @@ def project(result: AgentRunResult, payload: StrictModel | None, scope: ResultSc
     elif isinstance(payload, MessageCompletedData | RunCompletedData):
         entry.message = payload.message
     entry.text = dumps(data)
-    if len(entry.text) > MAX_INLINE_TEXT_BYTES // 4:
+    if len(entry.text) > MAX_PLAIN_CHARACTERS:
         _bound(entry, result, data, f"{scope.id_prefix}-{number}-content")
     if result.type in _LOGGED_TYPES:
         entry.events.append({"event_type": result.type, "input_summary": None, "metadata": _log_facts(data)})

@@ -16,7 +16,7 @@ from runhost.protocol import AgentRunContext
 from runners.transport import RunnerTransport, StopReason
 from stores.attempts import ActivityExecution, AttemptStore, OpenAttempt
 from stores.errors import RunTerminal, StaleAttempt
-from stores.journal import AttemptEnd
+from stores.journal import AttemptEnd, JournalStore
 from stores.notifications import LedgerAnnouncer
 from stores.runners import RunnerStore
 
@@ -31,6 +31,7 @@ class RunnerActivities:
     def __init__(
         self,
         engine: AsyncEngine,
+        journal: JournalStore,
         announcer: LedgerAnnouncer,
         cancels: CancelBoard,
         transport: RunnerTransport,
@@ -38,6 +39,7 @@ class RunnerActivities:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._engine = engine
+        self._journal = journal
         self._announcer = announcer
         self._cancels = cancels
         self._transport = transport
@@ -72,7 +74,7 @@ class RunnerActivities:
         if isinstance(opened, AttemptEnd):
             return opened
         plan = await until_available(lambda _tries: self._plan(opened))
-        journal = AttemptJournal(self._engine, self._announcer, opened)
+        journal = AttemptJournal(self._engine, self._journal, self._announcer, opened)
         try:
             return await Attempt(plan, self._transport, journal, stop).run()
         except (StaleAttempt, RunTerminal) as error:

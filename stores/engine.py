@@ -30,13 +30,15 @@ def build_engine(
         hide_parameters=True,
         json_serializer=dumps,
         json_deserializer=loads,
-        connect_args={
-            "server_settings": {
-                "application_name": application_name,
-                "statement_timeout": str(STATEMENT_TIMEOUT_SECONDS * 1000),
-                # Plans of the journal's statements gain nothing from compilation and pay for it.
-                "jit": "off",
-            },
-            "timeout": 5,
-        },
+        connect_args={"server_settings": server_settings(application_name), "timeout": 5},
     )
+
+
+def server_settings(application_name: str) -> dict[str, str]:
+    """Return what every connection sets for itself."""
+    return {
+        "application_name": application_name,
+        "statement_timeout": str(STATEMENT_TIMEOUT_SECONDS * 1000),
+        # Plans of short statements gain nothing from compilation and pay for it.
+        "jit": "off",
+    }

@@ -11,7 +11,6 @@ from typing import Any, cast
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import JsonObject, JsonValue
 from stores.escaping import escape
@@ -152,30 +151,23 @@ _WITH_PROJECTIONS = _RUN + _ATTEMPT + _ANSWER
 
 
 class JournalStore:
-    """Writes commits. Use it on an autocommit connection: one statement is one transaction."""
+    """Writes commits, each one statement in a transaction of its own.
 
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
+    It uses the driver's pool (`stores.driver`): a worker commits thousands of times a second, and what
+    SQLAlchemy adds to each would be half of their cost.
+    """
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
 
     async def commit(self, batch: Batch) -> int | None:
         """Write ``batch``; return the sequence before its first row.
 
         Returns None, and has written nothing, where the fence has passed, the attempt or the run has ended,
-        or ``batch.commit`` is not the attempt's next number. `read_fence` tells which.
+        or ``batch.commit`` is not the attempt's next number. The run's row tells which.
         """
         sql, arguments = _statement(batch)
-        driver = await self._driver()
-        try:
-            return cast("int | None", await driver.fetchval(sql, *arguments))
-        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
-            # SQLAlchemy did not see the error; without this the dead connection would go back to the pool.
-            await self._connection.invalidate()
-            raise
-
-    async def _driver(self) -> asyncpg.Connection:
-        # Past SQLAlchemy, to the driver: the arrays of a batch are what this is fast by.
-        raw = await self._connection.get_raw_connection()
-        return cast("asyncpg.Connection", raw.driver_connection)
+        return cast("int | None", await self._pool.fetchval(sql, *arguments))
 
 
 def _statement(batch: Batch) -> tuple[str, Sequence[Any]]:

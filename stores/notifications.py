@@ -11,9 +11,9 @@ from uuid import UUID
 
 import asyncpg
 import structlog
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
+
+from stores.driver import driver_dsn
 
 LEDGER_CHANNEL = "runhost_ledger"
 CONTROL_CHANNEL = "runhost_control"
@@ -23,6 +23,7 @@ ANNOUNCE_EVERY_SECONDS = 0.005
 RECONNECT_AFTER_SECONDS = 0.5
 # A payload ends at 8,000 bytes; a pair is at most 36 + 1 + 19 + 1 of them.
 _PAIRS_PER_PAYLOAD = 130
+_NOTIFY = "SELECT pg_notify($1, $2)"
 
 _log = structlog.get_logger(__name__)
 
@@ -31,14 +32,14 @@ async def notify(engine: AsyncEngine, channel: str, payload: str) -> None:
     """Send one notification in a transaction of its own. ``payload`` is at most 7,999 bytes."""
     async with engine.connect() as connection:
         autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await autocommit.exec_driver_sql("SELECT pg_notify($1, $2)", (channel, payload))
+        await autocommit.exec_driver_sql(_NOTIFY, (channel, payload))
 
 
 class LedgerAnnouncer:
     """Tells the API processes how far which ledger has grown, every 5 ms, for one process that commits."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
         self._grown: dict[UUID, int] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -72,9 +73,10 @@ class LedgerAnnouncer:
         grown, self._grown = self._grown, {}
         pairs = [f"{run_id}:{last}" for run_id, last in grown.items()]
         for start in range(0, len(pairs), _PAIRS_PER_PAYLOAD):
+            payload = " ".join(pairs[start : start + _PAIRS_PER_PAYLOAD])
             try:
-                await notify(self._engine, LEDGER_CHANNEL, " ".join(pairs[start : start + _PAIRS_PER_PAYLOAD]))
-            except (DBAPIError, OSError, TimeoutError) as error:
+                await self._pool.execute(_NOTIFY, LEDGER_CHANNEL, payload)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
                 # Readers sweep every second, so a lost announcement is late, not lost.
                 _log.warning("ledger.announce.failed", error=type(error).__name__)
                 return
@@ -93,7 +95,7 @@ class Listener:
     def __init__(
         self, database_url: str, handlers: dict[str, Callable[[str], None]], on_connect: Callable[[], None]
     ) -> None:
-        self._dsn = make_url(database_url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._dsn = driver_dsn(database_url)
         self._handlers = handlers
         self._on_connect = on_connect
         self._task: asyncio.Task[None] | None = None

@@ -21,7 +21,9 @@ from runners.discovery import discover
 from runners.in_process import InProcessTransport
 from runners.registry import RunnerRegistry
 from stores.cursors import CursorSigner
+from stores.driver import driver_pool
 from stores.host_secrets import CURSORS, shared_secret
+from stores.journal import JournalStore
 from stores.notifications import LedgerAnnouncer
 from stores.partitions import ensure_partitions
 from workflows.maintenance import MaintenanceWorkflow, ensure_schedule
@@ -38,6 +40,7 @@ class WorkerOptions:
         runner_paths: Folders with runners, besides those of installed packages.
         max_cached_workflows: Two thirds of the memory of an idle run is its cached workflow (DESIGN 11).
         max_open_runs: Runners at work in this process at once; more wait in Temporal.
+        journal_connections: Database connections for the journal, besides those of the engine.
         graceful_shutdown: How long runs go on undisturbed after a polite stop, before they are handed over.
     """
 
@@ -45,6 +48,7 @@ class WorkerOptions:
     runner_paths: tuple[Path, ...] = ()
     max_cached_workflows: int = 500
     max_open_runs: int = 1_000
+    journal_connections: int = 10
     graceful_shutdown: timedelta = timedelta(seconds=15)
     heartbeat_seconds: float = HEARTBEAT_SECONDS
 
@@ -56,7 +60,9 @@ async def running_worker(
     """Run a worker inside the block; leaving it stops the worker politely."""
     registry = RunnerRegistry(functools.partial(discover, options.runner_paths))
     async with AsyncExitStack() as stack:
-        announcer = await stack.enter_async_context(LedgerAnnouncer(engine))
+        pool = driver_pool(database_url, size=options.journal_connections, application_name="runhost journal")
+        await stack.enter_async_context(pool)
+        announcer = await stack.enter_async_context(LedgerAnnouncer(pool))
         cancels = await stack.enter_async_context(CancelBoard(engine, database_url))
         await stack.enter_async_context(RegistryAnnouncer(engine, database_url, registry, options.task_queue))
         async with engine.begin() as connection:
@@ -66,6 +72,7 @@ async def running_worker(
         runs = RunActivities(engine, announcer, cursors, host_version=runhost.__version__)
         runner = RunnerActivities(
             engine,
+            JournalStore(pool),
             announcer,
             cancels,
             InProcessTransport(registry),

@@ -142,8 +142,10 @@ from runhost.protocol.results import (
     InvalidPayload,
     MalformedResult,
     ParsedResult,
+    PlainDelta,
     decode_content,
     parse_result,
+    read_delta,
     validate_payload,
 )
 from runhost.protocol.runs import (
@@ -260,6 +262,7 @@ __all__ = [
     "ModelResource",
     "OnBusy",
     "ParsedResult",
+    "PlainDelta",
     "RawEventRef",
     "ResourcePolicy",
     "ResultType",
@@ -291,6 +294,7 @@ __all__ = [
     "describe_validation",
     "excerpt",
     "parse_result",
+    "read_delta",
     "run_id_from",
     "validate_payload",
     "workflow_id_for",

@@ -174,7 +174,9 @@ def _message(content: str | Message) -> Message:
 def _result(
     ctx: AgentRunContext, kind: ResultType, data: StrictModel | LenientModel, usage: Usage | None = None
 ) -> AgentRunResult:
-    return AgentRunResult(
+    # Everything in it has been checked by now, and the host checks it again: a second check here would double
+    # the cost of a delta.
+    return AgentRunResult.model_construct(
         run_id=ctx.run_id,
         type=kind.value,
         # Only what was set: a `message` that is present but null would be a protocol error (P-V11).

@@ -181,11 +181,7 @@ async def test_inv_5_rows_of_a_lost_attempt_stay(opened_run: OpenedRun) -> None:
 
 async def test_inv_6_nothing_enters_after_the_end_of_the_attempt(opened_run: OpenedRun) -> None:
     opened = await opened_run.open()
-    from activities.journal import AttemptJournal
-    from stores.notifications import LedgerAnnouncer
-
-    engine = opened_run.host.engine
-    journal = AttemptJournal(engine, LedgerAnnouncer(engine), opened)
+    journal = opened_run.journal_of(opened)
     await journal.add(opened_run.message("done"))
     await journal.add(opened_run.result("run.completed", {"finish_reason": "stop"}))
     before = await opened_run.rows()
@@ -193,7 +189,7 @@ async def test_inv_6_nothing_enters_after_the_end_of_the_attempt(opened_run: Ope
     assert await journal.close(AttemptEnd("failed", "runner.error")) == AttemptEnd("completed")
     # A second writer that missed the end meets the database's own check.
     with pytest.raises(RunTerminal):
-        await AttemptJournal(engine, LedgerAnnouncer(engine), opened).add(opened_run.message("and another"))
+        await opened_run.journal_of(opened).add(opened_run.message("and another"))
     assert await opened_run.rows() == before
 
 

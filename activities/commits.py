@@ -12,6 +12,7 @@ from stores.errors import ArtifactConflict, RunTerminal, StaleAttempt
 from stores.journal import Batch, JournalStore, LedgerRow
 from stores.notifications import LedgerAnnouncer
 from stores.runs import RunStore
+from stores.tables import artifact
 
 # Deltas wait this long for company; everything else is committed at once.
 FLUSH_AFTER_SECONDS = 0.02
@@ -121,7 +122,9 @@ class CommitBuffer:
 
         try:
             return await until_available(attempt)
-        except asyncpg.UniqueViolationError:
+        except asyncpg.UniqueViolationError as error:
+            if error.as_dict().get("table_name") != artifact.name:
+                raise
             raise ArtifactConflict("Another run took the artifact id in the meantime.") from None
 
     async def _explain(self, batch: Batch, *, was_tried: bool) -> int:

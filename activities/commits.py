@@ -79,9 +79,7 @@ class CommitBuffer:
     async def commit(self) -> None:
         """Commit what is in the batch; returns when it is durable."""
         async with self._committing:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            self._stop_timer()
             if self._failure is not None:
                 raise self._failure
             batch = self.batch
@@ -95,8 +93,13 @@ class CommitBuffer:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER_SECONDS, self._commit_in_background)
 
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _commit_in_background(self) -> None:
-        self._timer = None
+        self._stop_timer()
         if self._background is None or self._background.done():
             self._background = asyncio.create_task(self._commit_quietly())
 

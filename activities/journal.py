@@ -258,7 +258,7 @@ class AttemptJournal:
 
     async def _end(self, end: AttemptEnd, facts: JsonObject | None = None) -> None:
         """Commit the end of the attempt, and what its deltas showed people, in one go."""
-        end = self._speech.judge(end, is_answer_expected=self._run.envelope.event_type == "message.received")
+        end = self._speech.judge(end, is_answer_expected=self._run.event_type == "message.received")
         metadata: JsonObject = {} if end.outcome == RunStatus.COMPLETED else {"partial": True}
         for message in self._speech.unfinished():
             self._buffer.cause("transcript", [transcript_item(message, self._references, metadata)])

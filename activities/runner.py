@@ -39,6 +39,7 @@ class RunnerActivities:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._engine = engine
+        self._reads = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._journal = journal
         self._announcer = announcer
         self._cancels = cancels
@@ -101,7 +102,7 @@ class RunnerActivities:
         return opened
 
     async def _plan(self, opened: OpenAttempt) -> AttemptPlan:
-        async with self._engine.connect() as connection:
+        async with self._reads.connect() as connection:
             runner = await RunnerStore(connection).get(opened.run.runner_id)
         return AttemptPlan(
             descriptor=runner.descriptor,

@@ -2,19 +2,46 @@
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import RowMapping, func, insert, select, update
+from sqlalchemy import RowMapping, bindparam, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from runhost.protocol import AgentRunAttempt, HostEventType, JsonObject, RunFailureCode, RunStatus
+from runhost.protocol import AgentRunAttempt, HostEventType, RunFailureCode, RunStatus
 from stores.journal import AttemptEnd
+from stores.jsonb import dumps
 from stores.ledger import LedgerStore
 from stores.runs import RunRow, RunStore
-from stores.tables import agent_run, agent_run_attempt
+from stores.tables import agent_run_attempt
+
+# On the path of every run, so built once.
+_LATEST = (
+    select(agent_run_attempt)
+    .where(agent_run_attempt.c.run_id == bindparam("run_id"))
+    .order_by(agent_run_attempt.c.attempt.desc())
+    .limit(1)
+)
+_OPEN = text("""
+WITH run AS (
+    UPDATE agent_run
+    SET current_attempt = :attempt, attempt_commits = 0, attempt_outcome = NULL, status = 'running',
+        last_sequence = last_sequence + 1, started_at = COALESCE(started_at, now()), updated_at = now()
+    WHERE run_id = :run_id
+    RETURNING run_id, workspace_id, last_sequence
+), attempt AS (
+    INSERT INTO agent_run_attempt (run_id, attempt, workspace_id, token_hash, temporal_run_id, activity_id,
+        activity_attempt, worker_identity)
+    SELECT run_id, :attempt, workspace_id, :token_hash, :temporal_run_id, :activity_id, :activity_attempt,
+        :worker_identity
+    FROM run
+)
+INSERT INTO agent_run_event (run_id, sequence, workspace_id, attempt, source, type, data)
+SELECT run_id, last_sequence, workspace_id, :attempt, 'host', :type, CAST(:data AS jsonb) FROM run
+RETURNING sequence
+""")
 
 
 @dataclass(frozen=True)
@@ -99,11 +126,8 @@ class AttemptStore:
         return AttemptEnd(row["outcome"], row["code"], row["reason"], bool(row["retryable"]))
 
     async def _latest(self, run_id: UUID) -> RowMapping | None:
-        table = agent_run_attempt
-        rows = await self._connection.execute(
-            select(table).where(table.c.run_id == run_id).order_by(table.c.attempt.desc()).limit(1)
-        )
-        return cast("RowMapping | None", rows.mappings().one_or_none())
+        rows = await self._connection.execute(_LATEST, {"run_id": run_id})
+        return rows.mappings().one_or_none()
 
     async def _close_lost(self, run: RunRow, lost: RowMapping) -> None:
         await self.end(run, AttemptEnd("lost", RunFailureCode.RUNNER_LOST.value, retryable=True))
@@ -116,33 +140,29 @@ class AttemptStore:
 
     async def _insert(self, run: RunRow, execution: ActivityExecution) -> OpenAttempt:
         attempt, token = run.current_attempt + 1, secrets.token_urlsafe(32)
-        await self._connection.execute(
-            update(agent_run)
-            .where(agent_run.c.run_id == run.run_id)
-            .values(
-                current_attempt=attempt,
-                attempt_commits=0,
-                attempt_outcome=None,
-                status=RunStatus.RUNNING.value,
-                started_at=func.coalesce(agent_run.c.started_at, func.now()),
-                updated_at=func.now(),
-            )
+        sequence = await self._connection.scalar(
+            _OPEN,
+            {
+                "run_id": run.run_id,
+                "attempt": attempt,
+                "token_hash": hash_token(token),
+                "temporal_run_id": execution.temporal_run_id,
+                "activity_id": execution.activity_id,
+                "activity_attempt": execution.activity_attempt,
+                "worker_identity": execution.worker_identity,
+                "type": HostEventType.ATTEMPT_STARTED.value,
+                "data": dumps({"attempt": attempt, "runner_id": run.runner_id}),
+            },
         )
-        await self._connection.execute(
-            insert(agent_run_attempt).values(
-                run_id=run.run_id,
-                attempt=attempt,
-                workspace_id=run.workspace_id,
-                token_hash=hash_token(token),
-                temporal_run_id=execution.temporal_run_id,
-                activity_id=execution.activity_id,
-                activity_attempt=execution.activity_attempt,
-                worker_identity=execution.worker_identity,
-            )
+        opened = replace(
+            run,
+            status=RunStatus.RUNNING,
+            current_attempt=attempt,
+            attempt_commits=0,
+            attempt_outcome=None,
+            last_sequence=cast("int", sequence),
         )
-        data: JsonObject = {"attempt": attempt, "runner_id": run.runner_id}
-        await self._ledger.append_host(run.run_id, HostEventType.ATTEMPT_STARTED, data, attempt=attempt)
-        return OpenAttempt(await RunStore(self._connection).load(run.run_id), attempt, token)
+        return OpenAttempt(opened, attempt, token)
 
     async def _reopen(self, run: RunRow) -> OpenAttempt | AttemptEnd:
         """Answer an execution that asks again, because the answer to its first request was lost."""

@@ -13,7 +13,8 @@ def is_unavailable(error: BaseException) -> bool:
         if error.connection_invalidated:
             return True
         return error.orig is not None and is_unavailable(error.orig)
-    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
+    # The internal error is what a connection raises that is used while the server is closing it.
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError):
         return True
     state = getattr(error, "sqlstate", None) or ""
     if state.startswith(_SQLSTATE_CLASSES):

@@ -2,8 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import delete, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import JsonObject
@@ -23,6 +22,25 @@ class IdempotencyStore:
         self._connection = connection
         self._workspace_id = workspace_id
 
+    async def find(self, key: str, operation: str, request_hash: bytes) -> JsonObject | None:
+        """Return the answer that this request was given before, None where there is none.
+
+        Raises:
+            IdempotencyKeyReused: The key stands for another request.
+        """
+        table = idempotency_key
+        rows = await self._connection.execute(
+            select(table).where(self._mine(key), table.c.created_at >= func.now() - KEPT_FOR)
+        )
+        row = rows.mappings().one_or_none()
+        if row is None:
+            return None
+        if row["operation"] != operation or row["request_hash"] != request_hash:
+            raise IdempotencyKeyReused(
+                f"Idempotency-Key {key!r} was used with another request; use a new key for a new request."
+            )
+        return row["response"]
+
     async def claim(self, key: str, operation: str, request_hash: bytes) -> JsonObject | None:
         """Take the key for this request, or return the answer that it was given before.
 
@@ -35,33 +53,24 @@ class IdempotencyStore:
         name = f"idempotency_key {self._workspace_id} {key}"
         if not await self._connection.scalar(select(func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0)))):
             raise IdempotencyKeyInUse(f"A request with Idempotency-Key {key!r} is being answered; ask again soon.")
-        mine = (table.c.workspace_id == self._workspace_id) & (table.c.key == key)
-        await self._connection.execute(delete(table).where(mine, table.c.created_at < func.now() - KEPT_FOR))
-        claimed = await self._connection.execute(
-            insert(table)
-            .values(
-                workspace_id=self._workspace_id,
-                key=key,
-                operation=operation,
-                request_hash=request_hash,
-                response={},
+        await self._connection.execute(delete(table).where(self._mine(key), table.c.created_at < func.now() - KEPT_FOR))
+        kept = await self.find(key, operation, request_hash)
+        if kept is None:
+            await self._connection.execute(
+                insert(table).values(
+                    workspace_id=self._workspace_id,
+                    key=key,
+                    operation=operation,
+                    request_hash=request_hash,
+                    response={},
+                )
             )
-            .on_conflict_do_nothing()
-        )
-        if claimed.rowcount == 1:
-            return None
-        row = (await self._connection.execute(select(table).where(mine))).mappings().one()
-        if row["operation"] != operation or row["request_hash"] != request_hash:
-            raise IdempotencyKeyReused(
-                f"Idempotency-Key {key!r} was used with another request; use a new key for a new request."
-            )
-        return row["response"]
+        return kept
 
     async def keep(self, key: str, response: JsonObject) -> None:
         """Store the answer under a key that this transaction has claimed."""
         table = idempotency_key
-        await self._connection.execute(
-            table.update()
-            .where(table.c.workspace_id == self._workspace_id, table.c.key == key)
-            .values(response=response)
-        )
+        await self._connection.execute(table.update().where(self._mine(key)).values(response=response))
+
+    def _mine(self, key: str) -> ColumnElement[bool]:
+        return and_(idempotency_key.c.workspace_id == self._workspace_id, idempotency_key.c.key == key)

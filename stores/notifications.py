@@ -36,7 +36,7 @@ async def notify(engine: AsyncEngine, channel: str, payload: str) -> None:
 
 
 class LedgerAnnouncer:
-    """Tells the API processes how far which ledger has grown, every 5 ms, for one process that commits."""
+    """Tells the API processes how far which ledger has grown, at most every 5 ms, for one process that commits."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -64,10 +64,11 @@ class LedgerAnnouncer:
     async def _announce(self) -> None:
         while True:
             await self._wake.wait()
-            await asyncio.sleep(ANNOUNCE_EVERY_SECONDS)
             self._wake.clear()
             # Shielded: a cancelled query leaves its connection in an unknown state (TEMPORAL 15, pitfall 5).
             await asyncio.shield(self._send())
+            # The first commit after a pause is told at once; those that follow wait for each other.
+            await asyncio.sleep(ANNOUNCE_EVERY_SECONDS)
 
     async def _send(self) -> None:
         grown, self._grown = self._grown, {}

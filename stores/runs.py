@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, func, insert, select, update
+from sqlalchemy import RowMapping, bindparam, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import OPEN, AgentEventEnvelope, AgentRun, HostEventType, JsonObject, RunStatus, Usage
 from stores.bindings import Route
 from stores.errors import RunNotFound, RunTerminal
+from stores.escaping import escape
+from stores.jsonb import dumps
 from stores.ledger import LedgerStore
 from stores.tables import agent_run
 
@@ -18,6 +20,23 @@ _OPEN = tuple(status.value for status in OPEN)
 # The big columns: what the runner is given and what it may reach. Lists and readers leave them alone.
 _PRIVATE = {"envelope", "authorization", "context", "attempt_commits"}
 _READ = [column for column in agent_run.c if column.name not in _PRIVATE]
+
+# On the path of every run, so built once.
+_LOAD = select(agent_run).where(agent_run.c.run_id == bindparam("run_id"))
+_LOAD_AND_LOCK = _LOAD.with_for_update()
+_SETTLE = text("""
+WITH run AS (
+    UPDATE agent_run
+    SET status = :status, status_code = :code, status_reason = :reason, last_sequence = last_sequence + 1,
+        -- The fence closes with the run, whether or not its attempt said how it ended.
+        attempt_outcome = COALESCE(attempt_outcome, :status), finished_at = now(), updated_at = now()
+    WHERE run_id = :run_id AND status = ANY(:open)
+    RETURNING run_id, workspace_id, current_attempt, last_sequence
+)
+INSERT INTO agent_run_event (run_id, sequence, workspace_id, attempt, source, type, data)
+SELECT run_id, last_sequence, workspace_id, NULLIF(current_attempt, 0), 'host', :type, CAST(:data AS jsonb) FROM run
+RETURNING sequence
+""")
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,7 @@ class RunRow:
     run_id: UUID
     workspace_id: str
     event_id: str
+    event_type: str
     agent_id: str
     agent_version: int
     binding_id: str | None
@@ -40,12 +60,17 @@ class RunRow:
     attempt_commits: int
     attempt_outcome: str | None
     last_sequence: int
-    envelope: AgentEventEnvelope
+    envelope_json: JsonObject
     authorization: JsonObject | None
     context: JsonObject | None
     usage: Usage | None
     deadline_at: datetime | None
     cancel_requested_at: datetime | None
+
+    @property
+    def envelope(self) -> AgentEventEnvelope:
+        """The event with its content. Read anew at each use: few of those who load a run need it."""
+        return AgentEventEnvelope.model_validate(self.envelope_json)
 
 
 @dataclass(frozen=True)
@@ -148,10 +173,8 @@ class RunStore:
         Raises:
             RunNotFound: There is none.
         """
-        query = select(agent_run).where(agent_run.c.run_id == run_id)
-        if lock:
-            query = query.with_for_update()
-        row = (await self._connection.execute(query)).mappings().one_or_none()
+        query = _LOAD_AND_LOCK if lock else _LOAD
+        row = (await self._connection.execute(query, {"run_id": run_id})).mappings().one_or_none()
         if row is None:
             raise RunNotFound(f"There is no run {str(run_id)!r}.")
         return _load(row)
@@ -193,28 +216,22 @@ class RunStore:
         Raises:
             RunTerminal: The run has ended before (INV-6).
         """
-        settled = await self._connection.execute(
-            update(agent_run)
-            .where(agent_run.c.run_id == run.run_id, agent_run.c.status.in_(_OPEN))
-            .values(
-                status=end.status.value,
-                status_code=end.code,
-                status_reason=end.reason,
-                # The fence closes with the run, whether or not its attempt said how it ended.
-                attempt_outcome=func.coalesce(agent_run.c.attempt_outcome, end.status.value),
-                finished_at=func.now(),
-                updated_at=func.now(),
-            )
-        )
-        if settled.rowcount == 0:
-            raise RunTerminal(f"Run {str(run.run_id)!r} has ended as {run.status}.")
         data: JsonObject = {"status": end.status.value, "code": end.code, "reason": end.reason}
-        return await self._ledger.append_host(
-            run.run_id,
-            HostEventType.RUN_ENDED,
-            {key: value for key, value in data.items() if value is not None} | (end.data or {}),
-            attempt=run.current_attempt or None,
+        sequence = await self._connection.scalar(
+            _SETTLE,
+            {
+                "run_id": run.run_id,
+                "status": end.status.value,
+                "code": end.code,
+                "reason": end.reason and escape(end.reason),
+                "open": list(_OPEN),
+                "type": HostEventType.RUN_ENDED.value,
+                "data": dumps({key: value for key, value in data.items() if value is not None} | (end.data or {})),
+            },
         )
+        if sequence is None:
+            raise RunTerminal(f"Run {str(run.run_id)!r} has ended as {run.status}.")
+        return sequence
 
     async def never_started(self, *, older_than: datetime, limit: int) -> Sequence[AgentRun]:
         """Return runs of all workspaces that are still ``created``, the oldest first."""
@@ -269,6 +286,7 @@ def _load(row: RowMapping) -> RunRow:
         run_id=row["run_id"],
         workspace_id=row["workspace_id"],
         event_id=row["event_id"],
+        event_type=row["event_type"],
         agent_id=row["agent_id"],
         agent_version=row["agent_version"],
         binding_id=row["binding_id"],
@@ -282,7 +300,7 @@ def _load(row: RowMapping) -> RunRow:
         attempt_commits=row["attempt_commits"],
         attempt_outcome=row["attempt_outcome"],
         last_sequence=row["last_sequence"],
-        envelope=AgentEventEnvelope.model_validate(row["envelope"]),
+        envelope_json=row["envelope"],
         authorization=row["authorization"],
         context=row["context"],
         usage=None if row["usage"] is None else Usage.model_validate(row["usage"]),

@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlalchemy.ext.asyncio import AsyncEngine
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 import runhost
 from activities.cancellation import CancelBoard
@@ -29,6 +30,12 @@ from stores.partitions import ensure_partitions
 from workflows.maintenance import MaintenanceWorkflow, ensure_schedule
 from workflows.run import AgentRunWorkflow
 from workflows.start import start_run
+
+# Our own modules are not executed again for every run, which would cost as much as all of a run's workflow
+# code. What the sandbox watches stays watched; the replay tests guard the rest (INV-11).
+SANDBOX = SandboxRestrictions.default.with_passthrough_modules(
+    "activities", "runhost", "runners", "stores", "workflows"
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ async def running_worker(
                 maintenance.start_never_started,
                 maintenance.ensure_partitions,
             ],
+            workflow_runner=SandboxedWorkflowRunner(SANDBOX),
             max_cached_workflows=options.max_cached_workflows,
             max_concurrent_activities=options.max_open_runs,
             graceful_shutdown_timeout=options.graceful_shutdown,

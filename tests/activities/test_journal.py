@@ -1,16 +1,18 @@
 """What the journal makes of what runners yield (PROTOCOL 7 and 8, D-22 to D-32)."""
 
+import asyncio
 import base64
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
-from activities.commits import FLUSH_ROWS
+from activities.commits import FLUSH_AFTER_SECONDS, FLUSH_ROWS
 from runhost.protocol import EXCERPT_CHARACTERS, MAX_INLINE_ARTIFACT_BYTES, MAX_INLINE_TEXT_BYTES, MAX_RESULT_BYTES
 from stores.artifacts import ArtifactStore
-from stores.journal import AttemptEnd
+from stores.journal import AttemptEnd, Batch, JournalStore
 from stores.tables import artifact, event_log, runner_state
+from tests.eventually import eventually
 from tests.fixtures.host import WORKSPACE, OpenedRun
 
 COMPLETED = ("run.completed", {"finish_reason": "stop"})
@@ -21,8 +23,6 @@ async def rejections(run: OpenedRun) -> list[str]:
 
 
 async def test_delta_of_a_slow_runner_is_committed_without_company(opened_run: OpenedRun) -> None:
-    from tests.eventually import eventually
-
     journal = await opened_run.journal()
     await journal.add(opened_run.delta("alone"))
 
@@ -41,6 +41,31 @@ async def test_deltas_of_a_fast_runner_share_commits(opened_run: OpenedRun) -> N
     assert [row.data["chunk"]["content"] for row in rows] == [str(n) for n in range(3 * FLUSH_ROWS)]  # type: ignore[index, call-overload]
     # Rows of one commit share the time of their transaction.
     assert len({row.created_at for row in rows}) <= 4
+
+
+async def test_delta_that_comes_during_a_commit_needs_no_other_to_be_committed(
+    opened_run: OpenedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_go_on, commit = asyncio.Event(), asyncio.Event(), JournalStore.commit
+
+    async def slow(self: JournalStore, batch: Batch) -> int | None:
+        began.set()
+        await may_go_on.wait()
+        return await commit(self, batch)
+
+    monkeypatch.setattr(JournalStore, "commit", slow)
+    journal = await opened_run.journal()
+    await journal.add(opened_run.delta("one"))
+    await began.wait()
+    await journal.add(opened_run.delta("two"))
+    # Longer than the flush timer: it runs out while the first commit is under way.
+    await asyncio.sleep(2 * FLUSH_AFTER_SECONDS)
+    may_go_on.set()
+
+    async def both_are_committed() -> bool:
+        return (await opened_run.types()).count("message.delta") == 2
+
+    await eventually(both_are_committed)
 
 
 async def test_run_that_only_streamed_leaves_one_assistant_item(opened_run: OpenedRun) -> None:

@@ -32,9 +32,7 @@ def drift(connection: Connection) -> list[object]:
     def is_ours(_object: object, name: str | None, kind: str, *_: object) -> bool:
         return kind != "table" or not (name or "").startswith((f"{tables.agent_run_event.name}_", "alembic_"))
 
-    context = MigrationContext.configure(
-        connection, opts={"include_object": is_ours, "compare_server_default": True}
-    )
+    context = MigrationContext.configure(connection, opts={"include_object": is_ours, "compare_server_default": True})
     return list(compare_metadata(context, metadata))
 
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from runhost.protocol import JsonObject
 from stores.escaping import escape, restore
 from stores.jsonb import digest, dumps, loads
 
@@ -35,7 +36,7 @@ def test_digest_ignores_the_order_of_keys(value: dict[str, int]) -> None:
 
 
 async def test_postgres_stores_what_it_would_refuse(engine: AsyncEngine) -> None:
-    value = {"nul\x00key": "a\x00b\ud800c\ufdd0d", "marker": "\ufdd00000"}
+    value: JsonObject = {"nul\x00key": "a\x00b\ud800c\ufdd0d", "marker": "\ufdd00000"}
     async with engine.connect() as connection:
         stored = await connection.scalar(text("SELECT CAST(:value AS jsonb)::text"), {"value": dumps(value)})
     assert loads(stored) == value

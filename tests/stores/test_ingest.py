@@ -101,9 +101,8 @@ async def test_priority_decides_within_a_level(host: Host) -> None:
     assert (await host.accept()).new_run.agent_id == "a2"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("config", [{"enabled": False}], ids=["disabled agent"])
-async def test_disabled_agent_is_no_candidate(host: Host, config: dict[str, object]) -> None:
-    await host.put_agent(**config)
+async def test_disabled_agent_is_no_candidate(host: Host) -> None:
+    await host.put_agent(enabled=False)
     assert (await host.accept()).disposition == "ignored"
 
 

@@ -1,0 +1,34 @@
+"""How routes describe the answers that refuse, for the OpenAPI document."""
+
+from typing import Any
+
+from api.problems import PROBLEM_TYPE
+
+PROBLEM_SCHEMA = "ProblemDocument"
+
+_TEXTS = {
+    400: "Invalid JSON, cursor or position.",
+    401: "No valid key.",
+    403: "The key lacks the scope.",
+    404: "Unknown, or of another workspace.",
+    409: "A stored fact stands against the request.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    416: "The range is not within the content.",
+    422: "A field is invalid; `errors` names it.",
+    503: "The database or the engine cannot be reached; `Retry-After` says when to try again.",
+}
+_ALWAYS = (401, 403, 422, 503)
+_WITH_BODY = (400, 413, 415)
+
+
+def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
+    """Describe what a route may refuse with, besides what every route may.
+
+    Args:
+        statuses: Further statuses.
+        body: The route reads a body.
+    """
+    chosen = sorted({*_ALWAYS, *statuses, *(_WITH_BODY if body else ())})
+    content = {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{PROBLEM_SCHEMA}"}}}
+    return {status: {"description": _TEXTS[status], "content": content} for status in chosen}

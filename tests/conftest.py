@@ -7,4 +7,5 @@ pytest_plugins = [
     "tests.fixtures.embedded",
     "tests.fixtures.openai_stub",
     "tests.fixtures.host",
+    "tests.fixtures.live_host",
 ]

@@ -5,7 +5,22 @@ The only place that reads settings and builds engines and clients (DESIGN 3).
 
 import typer
 
-from runhost.cli import agents, api, bindings, demo, dev, events, keys, migrate, output, runners, runs, worker
+from runhost.cli import (
+    agents,
+    api,
+    bench,
+    bindings,
+    demo,
+    dev,
+    events,
+    host,
+    keys,
+    migrate,
+    output,
+    runners,
+    runs,
+    worker,
+)
 
 _PROCESSES = "Processes"
 _CLIENT = "Talk to a host"
@@ -22,10 +37,11 @@ main.command(rich_help_panel=_PROCESSES)(dev.dev)
 main.command(rich_help_panel=_PROCESSES)(demo.demo)
 main.command(rich_help_panel=_PROCESSES)(api.api)
 main.command(rich_help_panel=_PROCESSES)(worker.worker)
+main.command(rich_help_panel=_PROCESSES)(bench.bench)
 main.add_typer(migrate.app, name="migrate", rich_help_panel=_PROCESSES)
 main.add_typer(keys.app, name="keys", rich_help_panel=_PROCESSES)
 main.add_typer(events.app, name="events", rich_help_panel=_CLIENT)
 main.add_typer(runs.app, name="runs", rich_help_panel=_CLIENT)
 main.add_typer(agents.app, name="agents", rich_help_panel=_CLIENT)
 main.add_typer(bindings.app, name="bindings", rich_help_panel=_CLIENT)
-main.command(rich_help_panel=_CLIENT)(runners.runners)
+main.command(rich_help_panel=_CLIENT, epilog=host.EXIT_CODES)(runners.runners)

@@ -29,7 +29,7 @@ async def serve(settings: "Settings") -> None:
     from api.server import ApiServer
     from runhost.cli.connections import engine_for, temporal_for
 
-    engine = engine_for(settings, "api", check_connections=True)
+    engine = engine_for(settings, "api")
     dependencies = ApiDependencies(
         engine=engine,
         database_url=settings.database_url.get_secret_value(),

@@ -1,17 +1,16 @@
 """Every measure can be taken and says what it should; nothing here asserts how fast anything is."""
 
-import asyncio
 import json
 import math
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from runhost.cli import bench as command
-from runhost.cli import main
+from runhost.cli import bench, main
 from tests.benchmarks.bench import MEASURES
 from tests.benchmarks.report import Budget, Line
 from tests.benchmarks.stage import Stage
@@ -65,24 +64,20 @@ def test_budget_is_met_when_all_bounds_hold(budget: Budget, value: float, baseli
 
 def test_unknown_measure_is_refused_by_name() -> None:
     result = CliRunner().invoke(main, ["bench", "nonsense"])
-    assert result.exit_code == command.EXIT_USAGE
+    assert result.exit_code == bench.EXIT_USAGE
     assert "nonsense" in result.stderr
     assert "journal" in result.stderr
 
 
 def test_command_names_all_measures_in_its_help() -> None:
-    assert command.bench.__doc__ is not None
-    assert f"Measures: {', '.join(MEASURES)}." in " ".join(command.bench.__doc__.split())
+    assert bench.bench.__doc__ is not None
+    assert f"Measures: {', '.join(MEASURES)}." in " ".join(bench.bench.__doc__.split())
 
 
 @pytest.mark.timeout(120)
-async def test_command_prints_lines_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "runhost.cli", "bench", "history", "--quick", "--json"),
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await process.communicate()
-    assert process.returncode == 0
-    assert [json.loads(line)["name"] for line in output.splitlines()] == LINES["history"]
-    assert os.listdir(tmp_path) == []
+def test_command_prints_lines_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "runhost.cli", "bench", "history", "--quick", "--json")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    assert [json.loads(line)["name"] for line in ended.stdout.splitlines()] == LINES["history"]
+    assert list(tmp_path.iterdir()) == []

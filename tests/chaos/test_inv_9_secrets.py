@@ -10,8 +10,6 @@ from runhost.protocol import workflow_id_for
 from tests.chaos.stack import Stack
 from workflows.client import connect
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 CANARY = "canary-5f2c9e71"
 
 

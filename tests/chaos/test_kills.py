@@ -4,11 +4,7 @@ import os
 import signal
 from typing import Any
 
-import pytest
-
 from tests.chaos.stack import Stack
-
-pytestmark = pytest.mark.xdist_group("chaos")
 
 # Six seconds of streaming: long enough to be hit in the middle.
 SLOW: list[Any] = [*([{"delta": "tick "}, {"pause": 0.2}] * 30), {"completed": "stop"}]

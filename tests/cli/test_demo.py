@@ -18,7 +18,7 @@ from runners.official.scripted.script import read_script
 from tests.eventually import eventually
 
 # They start whole hosts; one after the other they take less time.
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.timeout(240)
 
 FAKE_SERVER = """
 import http.server, sys

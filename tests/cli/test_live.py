@@ -18,8 +18,6 @@ from tests.fixtures.host import SCRIPTED
 from tests.fixtures.live_host import LiveHost
 from tests.fixtures.openai_stub import Reply, StubRequest
 
-live = pytest.mark.xdist_group("live_host")
-
 
 @pytest.fixture
 def live_cli(live_host: LiveHost) -> Iterator[Cli]:
@@ -43,7 +41,6 @@ async def start(url: str, *arguments: str, key: str = KEY) -> asyncio.subprocess
     )
 
 
-@live
 async def test_agent_is_made_bound_talked_to_and_looked_at(live_cli: Cli) -> None:
     name = f"cli-{uuid.uuid4().hex}"
     script = json.dumps({"script": [{"delta": "durable "}, {"delta": "✓"}, {"completed": "stop"}]})
@@ -66,7 +63,6 @@ async def test_agent_is_made_bound_talked_to_and_looked_at(live_cli: Cli) -> Non
     assert SCRIPTED in (await live_cli("runners")).stdout
 
 
-@live
 async def test_process_follows_a_run_that_fails(live_host: LiveHost, live_cli: Cli) -> None:
     name = f"cli-{uuid.uuid4().hex}"
     script = json.dumps({"script": [{"delta": "half"}, {"failed": {"code": "model.gone", "error": "no answer"}}]})

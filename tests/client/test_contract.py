@@ -13,8 +13,6 @@ from tests.client.stub import FAST
 from tests.fixtures.host import SCRIPTED
 from tests.fixtures.live_host import LiveHost
 
-pytestmark = pytest.mark.xdist_group("live_host")
-
 
 @pytest.fixture
 async def client(live_host: LiveHost) -> AsyncIterator[RunhostClient]:

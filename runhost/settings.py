@@ -92,10 +92,6 @@ class Settings(BaseSettings):
         default=1_000, ge=1, description="Runners at work in one worker at once; more wait in Temporal."
     )
 
-    object_store_url: str | None = Field(
-        default=None, description="Where artifacts over 1 MiB go: file://, s3:// or memory://."
-    )
-
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe level that is logged."
     )

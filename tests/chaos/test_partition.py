@@ -71,7 +71,7 @@ async def test_inv_5_late_writes_of_a_cut_off_worker_are_refused(
         await eventually(lambda: has_attempt(1))
         async with working_host.worker():
             await wire.cut()
-            await eventually(lambda: has_attempt(2), within_seconds=20)
+            await eventually(lambda: has_attempt(2), within_seconds=40)
             await handle.result()
     rows = await working_host.ledger(run.run_id)
     assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))

@@ -248,7 +248,7 @@ class StreamHub:
                 await self._read_grown(ledger)
 
     def _sweep(self, now: float) -> None:
-        None
+        self._look_everywhere()
         for feed in self._feeds.values():
             for reader in feed.readers:
                 reader.ping(now)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 from sqlalchemy import func, update
@@ -124,6 +125,30 @@ async def test_inv_3_thousand_reconnects_leave_no_gap_and_no_duplicate(
     assert reconnects >= 1_000
     for seen in read_by_all:
         assert seen == list(range(1, writing.result() + 1))
+
+
+async def test_inv_3_reader_ahead_of_the_feed_sees_nothing_twice(server: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads from the database what the feed, which others follow already, has yet to read."""
+    writer = await server.writer()
+    may_read, read_grown = asyncio.Event(), streams.StreamHub._read_grown
+
+    async def read_when_it_may(*args: Any) -> None:
+        await may_read.wait()
+        await read_grown(*args)
+
+    async with following(server.client, str(writer.run_id)) as first:
+        seen_first = sequences(await first.take(1))
+        await eventually(lambda: server.services.hub._feeds)
+        monkeypatch.setattr(streams.StreamHub, "_read_grown", read_when_it_may)
+        await writer.deltas(4)
+        async with following(server.client, str(writer.run_id)) as second:
+            seen_second = sequences(await second.take(5))
+            await eventually(lambda: len(server.services.hub._feeds[writer.run_id].readers) == 2)
+            last = await writer.complete()
+            may_read.set()
+            seen_second += sequences(await second.all())
+        seen_first += sequences(await first.all())
+    assert seen_first == seen_second == list(range(1, last + 1))
 
 
 async def test_inv_3_lost_notifications_delay_a_reader_only(server: Host) -> None:

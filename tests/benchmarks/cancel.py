@@ -107,7 +107,8 @@ def _take(runs: list[str], count: int) -> list[str]:
 @asynccontextmanager
 async def _caller(api: ServedApi) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Authorization": f"Bearer {api.key}"}
-    limits = httpx.Limits(max_keepalive_connections=100)
+    # Shorter than the server keeps them, or a request may meet a connection that is being closed.
+    limits = httpx.Limits(max_keepalive_connections=100, keepalive_expiry=2)
     address = f"http://127.0.0.1:{api.port}"
     async with httpx.AsyncClient(base_url=address, headers=headers, timeout=60, limits=limits) as caller:
         yield caller

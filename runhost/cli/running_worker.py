@@ -69,7 +69,9 @@ async def running_worker(
     async with AsyncExitStack() as stack:
         pool = driver_pool(database_url, size=options.journal_connections, application_name="runhost journal")
         await stack.enter_async_context(pool)
-        announcer = await stack.enter_async_context(LedgerAnnouncer(pool))
+        # A connection of its own: announcements must not wait behind the commits that they announce.
+        own = await stack.enter_async_context(driver_pool(database_url, size=1, application_name="runhost announcer"))
+        announcer = await stack.enter_async_context(LedgerAnnouncer(own))
         cancels = await stack.enter_async_context(CancelBoard(engine, database_url))
         await stack.enter_async_context(RegistryAnnouncer(engine, database_url, registry, options.task_queue))
         async with engine.begin() as connection:

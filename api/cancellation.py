@@ -56,17 +56,19 @@ class Cancellation:
                 more={"run_id": str(run_id)},
             ) from None
 
-    async def announce(self, run_id: UUID, sequence: int | None) -> None:
-        """Notify the worker that holds the run, since Temporal's own way takes until the next heartbeat.
+    async def tell_worker(self, run_id: UUID) -> None:
+        """Notify the worker that holds the run, since Temporal's own way takes until the next heartbeat."""
+        await self._notify(CONTROL_CHANNEL, f"cancel:{run_id}")
 
-        Readers of the run are notified too, of the ledger row ``sequence`` where the cancel made one.
-        """
+    async def tell_readers(self, run_id: UUID, sequence: int) -> None:
+        """Notify the readers of the run of the ledger row that says so."""
+        await self._notify(LEDGER_CHANNEL, f"{run_id}:{sequence}")
+
+    async def _notify(self, channel: str, payload: str) -> None:
         try:
-            await notify(self._engine, CONTROL_CHANNEL, f"cancel:{run_id}")
-            if sequence is not None:
-                await notify(self._engine, LEDGER_CHANNEL, f"{run_id}:{sequence}")
+            await notify(self._engine, channel, payload)
         except Exception as error:
             if not is_unavailable(error):
                 raise
-            # The cancel is accepted; only its fast way is closed.
-            _log.warning("run.cancel_not_announced", run_id=str(run_id), error=type(error).__name__)
+            # Temporal has the cancel; only its fast way is closed.
+            _log.warning("run.cancel_not_announced", channel=channel, error=type(error).__name__)

@@ -117,6 +117,8 @@ async def cancel_run(
         _must_be_open(await RunStore(connection).get(caller.workspace_id, run_id))
     # First the engine, which takes a cancel twice: where it cannot be reached, nothing is written.
     await host.cancellation.tell_engine(run_id)
+    # Before the request is written: it is what whoever cancels waits for.
+    await host.cancellation.tell_worker(run_id)
     sequence: int | None = None
 
     async def write(connection: AsyncConnection) -> Answer:
@@ -129,7 +131,8 @@ async def cancel_run(
         return await keyed.answer_once(connection, act)
 
     answer = await host.acceptance.carry_out(write)
-    await host.cancellation.announce(run_id, sequence)
+    if sequence is not None:
+        await host.cancellation.tell_readers(run_id, sequence)
     return answer_with(answer)
 
 

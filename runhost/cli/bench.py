@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tests.benchmarks.effort import Effort
     from tests.benchmarks.report import Line
 
-EXIT_USAGE = 2
+# Wrong names, no checkout, or servers that do not start.
+EXIT_USAGE = EXIT_CANNOT_START = 2
 EXIT_INTERRUPTED = 130
 
 console = Console(stderr=True, highlight=False)
@@ -41,6 +42,7 @@ def bench(
         raise typer.Exit(EXIT_USAGE)
     # Here, so that the other commands work without the benchmarks and what they need.
     from runhost.cli.logging import configure_logging
+    from runhost.embedded import EmbeddedError
     from tests.benchmarks.bench import MEASURES
     from tests.benchmarks.effort import QUICK, Effort
 
@@ -57,6 +59,9 @@ def bench(
     except asyncio.CancelledError:
         console.print("Stopped; nothing is left behind.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except EmbeddedError as error:
+        console.print(str(error), style="red", markup=False)
+        raise typer.Exit(EXIT_CANNOT_START) from None
     finally:
         # A Temporal client that is alive when the interpreter ends crashes it now and then (TEMPORAL 13.1).
         gc.collect()

@@ -37,7 +37,7 @@ async def measure(stage: Stage) -> list[Line]:
     host = stage.host("journal")
     await host.put_agent(script=[])
     rows, rounds, seconds = stage.effort.journal_rows, stage.effort.rounds, stage.effort.seconds
-    async with LedgerAnnouncer(stage.pool) as announcer, _plain_table(stage.dsn) as connection:
+    async with LedgerAnnouncer(stage.announcer_pool) as announcer, _plain_table(stage.dsn) as connection:
         journal = partial(_journal_rate, host, stage.pool, announcer, rows)
         batched = partial(_batched_rate, connection, rows)
         single = partial(_single_rate, connection, rows // ROWS_PER_SINGLE)

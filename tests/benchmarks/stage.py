@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from temporalio.client import Client
 
 from api.auth import Scope
+from runhost.cli.running_worker import WorkerOptions
 from runhost.embedded import ChildProcess
 from runhost.embedded.loopback import LOOPBACK, claim_port, http_status
 from runhost.embedded.temporal import FAST_QUEUES, FAST_SQLITE, NAMESPACE
@@ -62,6 +63,7 @@ class Stage:
     """Running servers and who talks to them.
 
     Attributes:
+        pool: For commits; ``announcer_pool`` for their announcements, both as a worker has them.
         settings: What every line says of machine and servers.
         say: Takes one line of news for the person at the terminal.
     """
@@ -70,6 +72,7 @@ class Stage:
     servers: Servers
     engine: AsyncEngine
     pool: asyncpg.Pool
+    announcer_pool: asyncpg.Pool
     client: Client
     notes: Notes
     settings: JsonObject
@@ -82,11 +85,16 @@ class Stage:
         async with AsyncExitStack() as stack:
             engine = build_engine(servers.database_url, pool_size=POOL_SIZE, application_name="runhost bench")
             stack.push_async_callback(engine.dispose)
-            pool = driver_pool(servers.database_url, size=POOL_SIZE, application_name="runhost bench")
-            await stack.enter_async_context(pool)
+            pool, announcer_pool = [
+                await stack.enter_async_context(
+                    driver_pool(servers.database_url, size=size, application_name="runhost bench")
+                )
+                for size in (WorkerOptions().journal_connections, 1)
+            ]
             notes = await stack.enter_async_context(Notes(servers.directory.path / "notes"))
             client = await connect(servers.temporal_address, NAMESPACE)
-            yield cls(effort, servers, engine, pool, client, notes, await _settings(engine), say)
+            settings = await _settings(engine)
+            yield cls(effort, servers, engine, pool, announcer_pool, client, notes, settings, say)
 
     @property
     def dsn(self) -> str:

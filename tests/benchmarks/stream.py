@@ -46,7 +46,7 @@ class Commits(LedgerAnnouncer):
     """Notes when the commit of each row had returned; the host tells it so anyway."""
 
     def __init__(self, stage: Stage) -> None:
-        super().__init__(stage.pool)
+        super().__init__(stage.announcer_pool)
         self._returned: dict[str, list[tuple[int, float]]] = {}
 
     def grown(self, run_id: UUID, last_sequence: int) -> None:
@@ -115,10 +115,10 @@ async def _play(stage: Stage, host: BenchHost, api: ServedApi, case: Case) -> li
             # The first row says that the attempt was started.
             "last": deltas + 1,
         }
-        reading = asyncio.create_task(_read(order, output))
-        await stage.notes.at("reading", order["run_ids"][0])
-        await _write(journals, deltas, case.rate)
-        await reading
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_read(order, output))
+            await stage.notes.at("reading", order["run_ids"][0])
+            await _write(journals, deltas, case.rate)
     received = json.loads(output.read_text())
     returned = {run_id: commits.times(run_id) for run_id in journals}
     return [

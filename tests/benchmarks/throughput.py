@@ -25,7 +25,12 @@ async def measure(stage: Stage) -> list[Line]:
         # The first ones load what all need.
         await alternate(run, bare, seconds=0, at_least=1)
         runs, bares = await alternate(run, bare, seconds=effort.seconds, at_least=effort.rounds)
-    settings = {**amount, "rounds": len(runs), "start": "eager, same process"}
+    settings = {
+        "runs_per_round": effort.runs_per_round,
+        "in_flight": effort.in_flight,
+        "rounds": len(runs),
+        "start": "eager, same process",
+    }
     budget = Budget(ratio_at_least=MIN_RATIO)
     return [Line("runs", median(runs), "runs/s", median(bares), budget, settings)]
 

@@ -74,11 +74,6 @@ def fake_checkout(path: Path, server: str | None) -> Path:
     return path
 
 
-async def read_line(process: asyncio.subprocess.Process) -> bytes:
-    assert process.stdout is not None
-    return await process.stdout.readline()
-
-
 async def test_demo_shows_a_whole_run_and_leaves_nothing(start: Start, data_path: Path) -> None:
     process = await start("--scripted", "--message", "Hello ✓")
 
@@ -97,27 +92,6 @@ async def test_demo_shows_a_whole_run_and_leaves_nothing(start: Start, data_path
     assert f"Agent: {demo_agent.SCRIPT_TEXT}\n" in text
     assert "host.run_ended" in text
     assert f"/namespaces/default/workflows/run-{outcome['run_id']}\n" in text
-    assert left_over(data_path) == []
-
-
-async def test_kept_demo_serves_until_ctrl_c(start: Start, data_path: Path) -> None:
-    process = await start("--scripted", "--keep", "--json")
-    outcome = json.loads(await read_line(process))
-    assert process.stderr is not None
-    settings: dict[str, str] = {}
-    while not settings:
-        words = (await process.stderr.readline()).decode().split()
-        settings = dict(word.split("=", 1) for word in words if word.startswith("RUNHOST_"))
-
-    show = [sys.executable, "-m", "runhost.cli", "runs", "show", outcome["run_id"], "--json"]
-    shown = await asyncio.to_thread(
-        subprocess.run, show, env={**os.environ, **settings}, capture_output=True, check=True
-    )
-    process.send_signal(signal.SIGINT)
-    stdout, _ = await process.communicate()
-
-    assert json.loads(shown.stdout)["run"]["status"] == "completed"
-    assert (process.returncode, stdout) == (0, b"")
     assert left_over(data_path) == []
 
 

@@ -89,8 +89,13 @@ async def _measure(names: list[str], effort: "Effort") -> "list[Line]":
 
 
 def _table(lines: "list[Line]") -> Table:
-    table = Table("measure", "value", "", "baseline", "ratio", "budget", "ok")
+    table = Table("", "value", "baseline", "", "ratio", "budget", "met", box=None, padding=(0, 1))
     for line in lines:
-        figures = (line.name, f"{line.value:.4g}", line.unit, f"{line.baseline:.4g}", f"{line.ratio:.3g}")
-        table.add_row(*figures, str(line.budget), "yes" if line.is_ok else "NO")
+        figures = (_figure(line.value), _figure(line.baseline), line.unit, _figure(line.ratio))
+        table.add_row(line.name, *figures, str(line.budget), "yes" if line.is_ok else "no")
     return table
+
+
+def _figure(number: float) -> str:
+    """Write a number with three digits, and no exponent."""
+    return f"{float(f'{number:.3g}'):,g}"

@@ -4,6 +4,7 @@ In one process, so that one kill loses both at the same moment. Settings come fr
 """
 
 import asyncio
+import os
 import signal
 import sys
 from datetime import timedelta
@@ -12,6 +13,7 @@ from runhost.cli.connections import engine_for, temporal_for
 from runhost.cli.running_worker import WorkerOptions, running_worker
 from runhost.cli.startup import start_process
 from tests.benchmarks.bare import bare_worker
+from tests.benchmarks.notes import note
 
 
 async def serve(bare_queue: str) -> None:
@@ -26,6 +28,7 @@ async def serve(bare_queue: str) -> None:
     url = settings.database_url.get_secret_value()
     try:
         async with running_worker(client, engine, url, options), bare_worker(client, bare_queue):
+            note("working", str(os.getpid()))
             await stop.wait()
     finally:
         await engine.dispose()

@@ -1,6 +1,5 @@
 """The host of one measure: a workspace and a task queue that no other measure uses."""
 
-import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 
 from activities.journal import AttemptJournal
 from runhost.protocol import AgentRun
@@ -23,8 +19,6 @@ from tests.fixtures.host import WorkingHost, make_envelope
 
 RUNNERS = Path(__file__).parent / "runners"
 CLOCK = "plugin:runhost/bench/default"
-START_TIMEOUT_SECONDS = 60.0
-POLL_SECONDS = 0.05
 
 
 @dataclass
@@ -63,24 +57,6 @@ class BenchHost(WorkingHost):
             opened = await AttemptStore(connection).open(run_id, execution)
         assert isinstance(opened, OpenAttempt)
         return str(run_id), AttemptJournal(self.engine, JournalStore(pool), announcer, opened)
-
-    async def polled_by(self, pid: int | None, queue: str | None = None) -> None:
-        """Wait until the process asks for the work of a task queue, the host's own if none is named.
-
-        Raises:
-            TimeoutError: It does not.
-        """
-        request = DescribeTaskQueueRequest(
-            namespace=self.client.namespace,
-            task_queue=TaskQueue(name=queue or self.task_queue),
-            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-        )
-        async with asyncio.timeout(START_TIMEOUT_SECONDS):
-            while True:
-                answer = await self.client.workflow_service.describe_task_queue(request)
-                if any(str(pid) in poller.identity for poller in answer.pollers):
-                    return
-                await asyncio.sleep(POLL_SECONDS)
 
 
 def delta(run_id: str, number: int) -> dict[str, Any]:

@@ -108,9 +108,8 @@ class Stage:
 
     @asynccontextmanager
     async def worker(self, host: BenchHost) -> AsyncIterator[WorkerProcess]:
-        """Run `runhost worker` inside the block, for the runs of ``host``; entered once it polls."""
+        """Run `runhost worker` inside the block, for the runs of ``host``, which wait until it is there."""
         async with self._process("worker", "runhost.cli", "worker", **self._environment(host)) as child:
-            await host.polled_by(child.pid)
             yield child
 
     @asynccontextmanager
@@ -118,16 +117,14 @@ class Stage:
         """Run a worker for bare workflows inside the block, on the bare queue of ``host``."""
         arguments = ("tests.benchmarks.bare", self.servers.temporal_address, host.bare_queue)
         async with self._process("bare", *arguments) as child:
-            await host.polled_by(child.pid, host.bare_queue)
             yield child
 
     @asynccontextmanager
     async def both_workers(self, host: BenchHost, name: str) -> AsyncIterator[WorkerProcess]:
-        """Run one process inside the block that is a worker for runs and one for bare workflows."""
+        """Run one process inside the block that is a worker of either kind; entered once it is both."""
         arguments = ("tests.benchmarks.both_workers", host.bare_queue)
         async with self._process(name, *arguments, **self._environment(host)) as child:
-            await host.polled_by(child.pid)
-            await host.polled_by(child.pid, host.bare_queue)
+            await self.notes.at("working", str(child.pid))
             yield child
 
     @asynccontextmanager

@@ -22,6 +22,7 @@ FLUSH_BYTES = 64 * 1024
 # which is how a runner that is faster than the database is throttled.
 MAX_ROWS = 4 * FLUSH_ROWS
 MAX_BYTES = 4 * FLUSH_BYTES
+YIELD_ROWS = 32
 
 
 class CommitBuffer:
@@ -63,12 +64,14 @@ class CommitBuffer:
 
     async def commit_when_due(self) -> None:
         """Have a full batch committed now and any other within 20 ms; wait only where the next one is full too."""
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
         if len(self.batch.rows) >= MAX_ROWS or self._bytes >= MAX_BYTES:
             await self.commit()
         elif self._is_full:
             self._commit_in_background()
+            if len(self.batch.rows) % YIELD_ROWS == 0:
+                # A burst never waits for anything, so the commit would not get its turn until the end of it.
+                await asyncio.sleep(0)
         else:
             self._commit_later()
 
@@ -80,14 +83,26 @@ class CommitBuffer:
         """Commit what is in the batch; returns when it is durable."""
         async with self._committing:
             self._stop_timer()
-            if self._failure is not None:
-                raise self._failure
+            self._raise_failure()
             batch = self.batch
             if not batch.rows:
                 return
             self.batch = Batch(batch.run_id, batch.attempt, batch.commit + 1)
             self._bytes = 0
-            self._announcer.grown(batch.run_id, await self._write(batch))
+            try:
+                last = await self._write(batch)
+            except ArtifactConflict:
+                # Nothing was written. What makes an artifact is committed at once, so it is the batch's last row;
+                # the deltas before it still stand, and so does the number of the commit.
+                self.batch = Batch(batch.run_id, batch.attempt, batch.commit, batch.rows[:-1])
+                raise
+            self._announcer.grown(batch.run_id, last)
+
+    def _raise_failure(self) -> None:
+        """Tell the writer, once, of a commit that failed behind its back."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _commit_later(self) -> None:
         if self._timer is None:

@@ -4,7 +4,7 @@ StoreError
 ├── NotFound
 │   ├── RunNotFound, EventNotFound, AgentNotFound, RunnerUnknown, ArtifactNotFound, BindingNotFound
 ├── Conflict
-│   ├── EventConflict, BindingAmbiguous, RunTerminal, StaleAttempt, SequenceConflict, ArtifactConflict
+│   ├── EventConflict, RunTerminal, StaleAttempt, SequenceConflict, ArtifactConflict
 └── IdempotencyKeyReused, IdempotencyKeyInUse
 """
 
@@ -63,12 +63,6 @@ class EventConflict(Conflict):
     """The event id is known with other content (D-21)."""
 
     code = ErrorCode.EVENT_CONFLICT
-
-
-class BindingAmbiguous(Conflict):
-    """Several bindings of one level and priority match (D-41)."""
-
-    code = ErrorCode.BINDING_AMBIGUOUS
 
 
 class RunTerminal(Conflict):

@@ -220,6 +220,40 @@ async def test_existing_artifact_id_with_other_content_fails_the_run(opened_run:
     assert journal.end.code == "runner.protocol"
 
 
+async def test_artifact_id_taken_by_another_run_meanwhile_fails_this_one_clearly(
+    opened_run: OpenedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-23: the look before the commit saw nothing, the commit meets the other run's artifact."""
+
+    async def nothing_is_known(*_: object) -> bool:
+        return False
+
+    journal = await opened_run.journal()
+    data = {"artifact_type": "file", "artifact_id": "a", "content_base64": base64.b64encode(b"one").decode()}
+    await journal.add(opened_run.result("artifact.created", data))
+    monkeypatch.setattr(ArtifactStore, "is_known", nothing_is_known)
+    await journal.add(opened_run.delta("said before"))
+    await journal.add(opened_run.result("artifact.created", data))
+    assert journal.end is not None
+    assert journal.end.code == "runner.protocol"
+    assert await opened_run.types() == [
+        "host.attempt_started",
+        "artifact.created",
+        "message.delta",
+        "host.result_rejected",
+        "host.attempt_ended",
+    ]
+
+
+async def test_number_below_one_is_told_and_processed(opened_run: OpenedRun) -> None:
+    """P-S6."""
+    journal = await opened_run.journal()
+    await journal.add(opened_run.delta("zero", sequence=0))
+    await journal.close(None)
+    row = (await opened_run.rows())[-1]
+    assert (row.source_sequence, row.metadata["warnings"]) == (0, ["sequence: numbers start at 1"])
+
+
 async def test_oversize_text_moves_to_an_artifact_and_nothing_is_cut(opened_run: OpenedRun) -> None:
     """F-7, D-28."""
     journal = await opened_run.journal()

@@ -25,6 +25,8 @@ COPY deploy/check_api.py deploy/check_worker.py deploy/
 COPY runhost/ runhost/
 COPY workflows/ workflows/
 COPY activities/ activities/
+COPY host_api/ host_api/
+COPY providers/ providers/
 COPY runners/ runners/
 COPY api/ api/
 COPY stores/ stores/

@@ -8,6 +8,7 @@ import structlog
 
 from activities.journal import AttemptJournal
 from runhost.protocol import AgentRunContext, AgentRunnerDescriptor, JsonObject, RunFailureCode, RunStatus
+from runhost.sdk.connection import HostConnection
 from runners.errors import RunnerError
 from runners.transport import Residual, RunnerSession, RunnerTransport, StopReason
 from stores.errors import RunTerminal, StaleAttempt
@@ -23,10 +24,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class AttemptPlan:
-    """What an attempt runs."""
+    """What an attempt runs, and how its runner reaches the host."""
 
     descriptor: AgentRunnerDescriptor
     context: AgentRunContext
+    host: HostConnection
     deadline_at: datetime | None
 
 
@@ -71,7 +73,7 @@ class Attempt:
             RunTerminal: The run has ended otherwise.
         """
         try:
-            session = self._transport.open(self._plan.descriptor, self._plan.context)
+            session = self._transport.open(self._plan.descriptor, self._plan.context, self._plan.host)
         except RunnerError as error:
             return await self._journal.close(_crash_end(error))
         reading = asyncio.create_task(self._read(session))

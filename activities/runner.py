@@ -12,6 +12,9 @@ from activities.cancellation import CancelBoard
 from activities.journal import AttemptJournal
 from activities.messages import Ended, RunOrder
 from activities.patience import until_available
+from host_api.connection import AttemptConnection
+from host_api.gate import HostApi
+from host_api.session import Credentials
 from runhost.protocol import AgentRunContext
 from runners.transport import RunnerTransport, StopReason
 from stores.attempts import ActivityExecution, AttemptStore, OpenAttempt
@@ -35,6 +38,7 @@ class RunnerActivities:
         announcer: LedgerAnnouncer,
         cancels: CancelBoard,
         transport: RunnerTransport,
+        host_api: HostApi,
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
@@ -44,6 +48,7 @@ class RunnerActivities:
         self._announcer = announcer
         self._cancels = cancels
         self._transport = transport
+        self._host_api = host_api
         self._heartbeat_seconds = heartbeat_seconds
 
     @activity.defn(name="runner.invoke")
@@ -104,9 +109,11 @@ class RunnerActivities:
     async def _plan(self, opened: OpenAttempt) -> AttemptPlan:
         async with self._reads.connect() as connection:
             runner = await RunnerStore(connection).get(opened.run.runner_id)
+        credentials = Credentials(opened.token, str(opened.run.run_id), runner.descriptor.plugin_id)
         return AttemptPlan(
             descriptor=runner.descriptor,
             context=AgentRunContext.model_validate(opened.run.context),
+            host=AttemptConnection(self._host_api, credentials),
             deadline_at=opened.run.deadline_at,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from runhost.protocol import AgentRunContext, AgentRunnerDescriptor
+from runhost.sdk.connection import HostConnection
 from runners.errors import RunnerBlocked
 from runners.registry import RunnerRegistry
 from runners.run_thread import RunThread
@@ -167,15 +168,17 @@ class InProcessTransport:
         """Threads that would not end and that the host no longer waits for; a number to watch."""
         return sum(session.condemned for session in self._sessions)
 
-    def open(self, descriptor: AgentRunnerDescriptor, context: AgentRunContext) -> InProcessSession:
-        """Start the runner's thread.
+    def open(
+        self, descriptor: AgentRunnerDescriptor, context: AgentRunContext, host: HostConnection
+    ) -> InProcessSession:
+        """Start the runner's thread; it reaches the host through `host`.
 
         Raises:
             RunnerNotFound: the registry does not hold that runner.
             OSError, RuntimeError: the system has no more descriptors or threads to give.
         """
         runner = self._registry.registered(descriptor.id)
-        thread = RunThread(runner, context, self._limits.buffered_results)
+        thread = RunThread(runner, context, host, self._limits.buffered_results)
         session = InProcessSession(thread, descriptor.id, self._limits)
         self._sessions.add(session)
         if self._next_look is None:

@@ -12,10 +12,12 @@ from typing import Any
 import structlog
 
 from runhost.protocol import AgentRunContext
+from runhost.sdk.connection import HostConnection, connect
 from runners.blocking_calls import BlockingCalls
 from runners.errors import RunnerCrashed, RunnerError
 from runners.frames import error_position, thread_position
 from runners.handoff import Handoff
+from runners.host_bridge import HostBridge
 from runners.interrupts import RunnerInterrupted, raise_in
 from runners.pump import pump_results, start_generator
 from runners.registry import RegisteredRunner
@@ -57,16 +59,18 @@ class RunThread:
     Args:
         runner: what to run; its instance is made inside the thread, as imports may take long.
         context: context of the run.
+        host: the host API of this attempt, used on the worker's loop.
         capacity: results that may wait for the reader.
     """
 
-    def __init__(self, runner: RegisteredRunner, context: AgentRunContext, capacity: int) -> None:
+    def __init__(self, runner: RegisteredRunner, context: AgentRunContext, host: HostConnection, capacity: int) -> None:
         self.run_id = context.run_id
         self.building = True
         self.gone = asyncio.Event()
         name = f"run-{context.run_id}"
         self._runner = runner
         self._context = context
+        self._bridge = HostBridge(host)
         self._host_loop = asyncio.get_running_loop()
         self._selector = _WatchedSelector()
         self._loop = asyncio.SelectorEventLoop(self._selector)
@@ -112,6 +116,7 @@ class RunThread:
     def break_off(self) -> None:
         """End the loop in the midst of what its tasks do; enough for a runner that ignores cancellation."""
         self._stopping = self._broken_off = True
+        self._bridge.close()
         self.handoff.end()
         self._command(self._loop.stop)
 
@@ -131,6 +136,10 @@ class RunThread:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *args)
 
+    def _say_gone(self) -> None:
+        self._bridge.close()
+        self.gone.set()
+
     # Everything below runs in the thread.
 
     def _main(self) -> None:
@@ -148,6 +157,8 @@ class RunThread:
             self._leave()
 
     def _play(self) -> None:
+        # The thread has a context of its own, and so has the task that starts in it.
+        connect(self._bridge)
         pump = self._pump_task = self._loop.create_task(self._pump())
         pump.add_done_callback(lambda _: self._loop.stop())
         exit_error: BaseException | None = None
@@ -208,7 +219,7 @@ class RunThread:
         self._loop.close()
         # A closed host loop means that the worker has ended and nobody waits.
         with suppress(RuntimeError):
-            self._host_loop.call_soon_threadsafe(self.gone.set)
+            self._host_loop.call_soon_threadsafe(self._say_gone)
 
     def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log what a runner's loop complains about, without its text: it may quote users."""

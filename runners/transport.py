@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from runhost.protocol import AgentRunContext, AgentRunnerDescriptor
+from runhost.sdk.connection import HostConnection
 
 
 class StopReason(StrEnum):
@@ -78,8 +79,13 @@ class RunnerSession(Protocol):
 class RunnerTransport(Protocol):
     """Starts runners of one kind."""
 
-    def open(self, descriptor: AgentRunnerDescriptor, context: AgentRunContext) -> RunnerSession:
+    def open(self, descriptor: AgentRunnerDescriptor, context: AgentRunContext, host: HostConnection) -> RunnerSession:
         """Start the runner of `descriptor` for one attempt; results may be read at once.
+
+        Args:
+            descriptor: the runner.
+            context: what the run is about.
+            host: the host API of this attempt, to be used on the worker's main event loop only.
 
         Raises:
             RunnerNotFound: this transport does not hold that runner.

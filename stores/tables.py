@@ -132,6 +132,8 @@ agent_run = Table(
     Column("envelope", JSON, nullable=False),
     # Frozen by prepare_run (D-15): what the run may reach, and the context that an attempt starts from.
     Column("authorization", JSON),
+    # What was taken back since; it only grows, so what is left of the snapshot only shrinks (INV-10).
+    Column("revocations", JSON, nullable=False, server_default=text("'[]'")),
     Column("context", JSON),
     Column("last_sequence", COUNT, nullable=False, server_default=text("0")),
     # The fence: every write for an attempt names it, and passes only while it is current and has no outcome.
@@ -195,6 +197,28 @@ agent_run_attempt = Table(
         "activity_attempt",
         name="uq_agent_run_attempt_execution",
     ),
+    Index(
+        "uq_agent_run_attempt_token_hash", "token_hash", unique=True, postgresql_where=text("token_hash IS NOT NULL")
+    ),
+)
+
+access_audit = Table(
+    "access_audit",
+    metadata,
+    Column("access_id", COUNT, always(), primary_key=True),
+    Column("workspace_id", ID, nullable=False),
+    # Null where nobody showed a token that is known.
+    Column("run_id", UUID),
+    Column("attempt", Integer),
+    Column("runner_id", ID),
+    Column("action", ID, nullable=False),
+    Column("resource", EscapedText),
+    Column("scope", EscapedText),
+    Column("result", String(100), nullable=False),
+    Column("duration_us", COUNT, nullable=False),
+    Column("created_at", TIME, nullable=False),
+    Index(None, "run_id", "access_id"),
+    Index(None, "workspace_id", "access_id"),
 )
 
 agent_run_event = Table(
@@ -242,6 +266,15 @@ transcript = Table(
     Index(None, "workspace_id", "conversation_id", "seq"),
     Index(None, "run_id"),
     Index(None, "workspace_id", "event_id"),
+    # A short thread is found in a long conversation without reading the rest of it.
+    Index(
+        "ix_transcript_threads",
+        "workspace_id",
+        "conversation_id",
+        "thread_id",
+        "seq",
+        postgresql_where=text("thread_id IS NOT NULL"),
+    ),
     Index("ix_transcript_words", text("to_tsvector('simple', content)"), postgresql_using="gin"),
     # Languages without word breaks are found by trigrams (D-47).
     Index(
@@ -263,7 +296,10 @@ artifact = Table(
     Column("size_bytes", COUNT),
     Column("sha256", String(64)),
     Column("source", KIND, nullable=False),
+    # `blob` (in artifact_blob), `file`, `url`, `platform_ref` or `metadata_only`; the key says where, and is
+    # None for a blob, which is found by its digest.
     Column("storage_type", KIND, nullable=False),
+    Column("storage_key", EscapedText),
     Column("bot_id", ID),
     Column("conversation_id", ID),
     Column("thread_id", ID),
@@ -291,7 +327,7 @@ runner_state = Table(
     "runner_state",
     metadata,
     Column("scope_key", String(512), nullable=False),
-    Column("state_key", ID, nullable=False),
+    Column("state_key", EscapedText, nullable=False),
     Column("workspace_id", ID, nullable=False),
     Column("scope", KIND, nullable=False),
     Column("runner_id", ID, nullable=False),

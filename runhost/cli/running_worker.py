@@ -18,6 +18,9 @@ from activities.maintenance import MaintenanceActivities
 from activities.registry import RegistryAnnouncer
 from activities.runner import HEARTBEAT_SECONDS, RunnerActivities
 from activities.runs import RunActivities
+from host_api.audit import AccessAudit
+from host_api.gate import HostApi
+from host_api.services import HostServices
 from runners.discovery import discover
 from runners.in_process import InProcessTransport
 from runners.registry import RunnerRegistry
@@ -34,7 +37,7 @@ from workflows.start import start_run
 # Our own modules are not executed again for every run, which would cost as much as all of a run's workflow
 # code. What the sandbox watches stays watched; the replay tests guard the rest (INV-11).
 SANDBOX = SandboxRestrictions.default.with_passthrough_modules(
-    "activities", "runhost", "runners", "stores", "workflows"
+    "activities", "host_api", "providers", "runhost", "runners", "stores", "workflows"
 )
 
 
@@ -48,6 +51,7 @@ class WorkerOptions:
         max_cached_workflows: Two thirds of the memory of an idle run is its cached workflow (DESIGN 11).
         max_open_runs: Runners at work in this process at once; more wait in Temporal.
         journal_connections: Database connections for the journal, besides those of the engine.
+        host_api_connections: Likewise for the calls of runners.
         graceful_shutdown: How long runs go on undisturbed after a polite stop, before they are handed over.
     """
 
@@ -56,6 +60,7 @@ class WorkerOptions:
     max_cached_workflows: int = 500
     max_open_runs: int = 1_000
     journal_connections: int = 10
+    host_api_connections: int = 10
     graceful_shutdown: timedelta = timedelta(seconds=15)
     heartbeat_seconds: float = HEARTBEAT_SECONDS
 
@@ -78,6 +83,10 @@ async def running_worker(
             await ensure_partitions(connection, datetime.now(UTC))
             cursors = CursorSigner(await shared_secret(connection, CURSORS))
         await ensure_schedule(client, task_queue=options.task_queue)
+        calls = driver_pool(database_url, size=options.host_api_connections, application_name="runhost host api")
+        await stack.enter_async_context(calls)
+        audit = await stack.enter_async_context(AccessAudit(calls))
+        host_api = HostApi(HostServices(engine, calls, cursors, runhost.__version__), audit)
         runs = RunActivities(engine, announcer, cursors, host_version=runhost.__version__)
         runner = RunnerActivities(
             engine,
@@ -85,6 +94,7 @@ async def running_worker(
             announcer,
             cancels,
             InProcessTransport(registry),
+            host_api,
             heartbeat_seconds=options.heartbeat_seconds,
         )
         maintenance = MaintenanceActivities(engine, functools.partial(start_run, client, task_queue=options.task_queue))

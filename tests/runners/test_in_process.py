@@ -17,6 +17,7 @@ from runners.transport import RunnerSession, RunnerTransport, StopReason
 from tests.eventually import eventually
 from tests.runners import bad_runners
 from tests.runners.contexts import read_until_error, registry_of, run_context, runner_id_of
+from tests.runners.hosts import NO_HOST
 
 LIMITS = InProcessLimits(buffered_results=16, blocked_after_seconds=0.3, build_seconds=1.0)
 
@@ -42,7 +43,7 @@ def open_run(
 ) -> InProcessSession:
     registry = registry_of(runner)
     transport = InProcessTransport(registry, limits)
-    return transport.open(registry.get(runner_id_of(runner.__name__)), run_context(config=config))
+    return transport.open(registry.get(runner_id_of(runner.__name__)), run_context(config=config), NO_HOST)
 
 
 def open_descriptors() -> int:
@@ -119,7 +120,7 @@ async def test_each_run_has_a_thread_a_loop_and_a_clean_context_of_its_own() -> 
     descriptor = registry.get(runner_id_of("ThreadNamer"))
     contexts = [run_context(), run_context()]
     with structlog.contextvars.bound_contextvars(secret="of the worker"):
-        sessions = [transport.open(descriptor, context) for context in contexts]
+        sessions = [transport.open(descriptor, context, NO_HOST) for context in contexts]
         first, second = [await read_all(session) for session in sessions]
     assert first == [f"run-{contexts[0].run_id}", first[1], "nothing", {}]
     assert second == [f"run-{contexts[1].run_id}", second[1], "nothing", {}]
@@ -303,7 +304,7 @@ async def test_transport_forgets_runs_that_have_ended() -> None:
     registry = registry_of(bad_runners.Echo)
     transport = InProcessTransport(registry, LIMITS)
     descriptor = registry.get(runner_id_of("Echo"))
-    sessions = [transport.open(descriptor, run_context()) for _ in range(20)]
+    sessions = [transport.open(descriptor, run_context(), NO_HOST) for _ in range(20)]
     assert transport.open_threads == 20
     for session in sessions:
         await read_all(session)
@@ -315,4 +316,4 @@ async def test_open_refuses_a_runner_that_is_not_here() -> None:
     descriptor = registry_of(bad_runners.Echo).get(runner_id_of("Echo"))
     transport: RunnerTransport = InProcessTransport(registry_of())
     with pytest.raises(RunnerNotFound, match="plugin:test/runners/Echo"):
-        transport.open(descriptor, run_context())
+        transport.open(descriptor, run_context(), NO_HOST)

@@ -23,6 +23,7 @@ from runners.official.scripted.script import MAX_STEPS
 from runners.registry import RunnerRegistry
 from runners.transport import StopReason
 from tests.runners.contexts import read_until_error, run_context
+from tests.runners.hosts import NO_HOST
 
 SCRIPTED = "plugin:runhost/scripted/default"
 ROOT = Path(__file__).parents[2] / "runners" / "official" / "scripted"
@@ -35,7 +36,7 @@ def registry() -> RunnerRegistry:
 
 def start(registry: RunnerRegistry, config: JsonObject, text: str | None = "hello") -> InProcessSession:
     limits = InProcessLimits(blocked_after_seconds=0.3)
-    return InProcessTransport(registry, limits).open(registry.get(SCRIPTED), run_context(text, config))
+    return InProcessTransport(registry, limits).open(registry.get(SCRIPTED), run_context(text, config), NO_HOST)
 
 
 async def play(registry: RunnerRegistry, *steps: JsonValue, text: str | None = "hello") -> list[object]:

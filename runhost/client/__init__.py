@@ -1,8 +1,18 @@
-"""A client of the HTTP API for Python programs. Needs pydantic and httpx only; see `RunhostClient`."""
+"""A client of the HTTP API for Python programs. Needs pydantic and httpx only.
+
+`RunhostClient` for programs with an event loop, `SyncRunhostClient` for those without.
+"""
 
 from runhost.client.client import RunhostClient
 from runhost.client.errors import ApiProblem, ClientError, HostUnreachable, UnexpectedAnswer
-from runhost.client.event_stream import EventStreamParser, EventTooLong, StreamEvent
+from runhost.client.knowledge_models import (
+    DocumentRead,
+    DocumentReceipt,
+    DocumentUpload,
+    KnowledgeBaseRead,
+    KnowledgeBaseRequest,
+    PassageConfig,
+)
 from runhost.client.models import (
     AgentRead,
     BindingRead,
@@ -15,7 +25,22 @@ from runhost.client.models import (
     RunRequest,
     TranscriptItemRead,
 )
+from runhost.client.resource_models import (
+    FileRead,
+    ModelRead,
+    ModelRequest,
+    SkillRead,
+    SkillRequest,
+    SkillSummary,
+    ToolList,
+    ToolRead,
+    ToolServerRead,
+    ToolServerRequest,
+    ToolSummary,
+)
 from runhost.client.retries import RetryPolicy
+from runhost.client.sync import SyncRunhostClient
+from runhost.sse import EventStreamParser, EventTooLong, StreamEvent
 
 __all__ = [
     "AgentRead",
@@ -24,17 +49,35 @@ __all__ = [
     "BindingRequest",
     "BindingScope",
     "ClientError",
+    "DocumentRead",
+    "DocumentReceipt",
+    "DocumentUpload",
     "EventReceipt",
     "EventStreamParser",
     "EventTooLong",
+    "FileRead",
     "HostUnreachable",
+    "KnowledgeBaseRead",
+    "KnowledgeBaseRequest",
+    "ModelRead",
+    "ModelRequest",
     "Page",
+    "PassageConfig",
     "RetryPolicy",
     "RunFilter",
     "RunRequest",
     "RunhostClient",
     "RunnerRead",
+    "SkillRead",
+    "SkillRequest",
+    "SkillSummary",
     "StreamEvent",
+    "SyncRunhostClient",
+    "ToolList",
+    "ToolRead",
+    "ToolServerRead",
+    "ToolServerRequest",
+    "ToolSummary",
     "TranscriptItemRead",
     "UnexpectedAnswer",
 ]

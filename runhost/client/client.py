@@ -6,6 +6,7 @@ from typing import Self
 
 from runhost.client.exchange import Exchange, segment
 from runhost.client.following import RunFollower
+from runhost.client.knowledge import KnowledgeCalls
 from runhost.client.models import (
     AgentRead,
     BindingRead,
@@ -17,7 +18,9 @@ from runhost.client.models import (
     RunRequest,
     TranscriptItemRead,
 )
+from runhost.client.resources import ResourceCalls
 from runhost.client.retries import RetryPolicy
+from runhost.client.wires import AsyncWire, WireFactory
 from runhost.protocol import (
     AgentConfig,
     AgentEventEnvelope,
@@ -32,8 +35,10 @@ _PATIENT = RetryPolicy()
 _EVERYTHING = RunFilter()
 
 
-class RunhostClient:
+class RunhostClient(ResourceCalls, KnowledgeCalls):
     """Talks to one host with one key; an async context manager. Usable by many tasks at once.
+
+    `SyncRunhostClient` is the same for programs without an event loop.
 
     Calls that fail on the way, or that the host asks to repeat, are repeated: all of them are safe to
     repeat, writes because they carry an idempotency key. Every method raises `ApiProblem` where the host
@@ -49,13 +54,16 @@ class RunhostClient:
         base_url: Address of the API, without `/v1`.
         key: A bearer key, as `runhost keys create` makes it.
         retry: How patient to be.
+        wire: How requests leave; there is nothing to choose from but what `SyncRunhostClient` needs.
 
     Raises:
         ValueError: The address or the key cannot be one.
     """
 
-    def __init__(self, base_url: str, key: str, *, retry: RetryPolicy = _PATIENT) -> None:
-        self._exchange = Exchange(base_url, key, retry)
+    def __init__(
+        self, base_url: str, key: str, *, retry: RetryPolicy = _PATIENT, wire: WireFactory = AsyncWire
+    ) -> None:
+        self._exchange = Exchange(wire(base_url, key), retry)
 
     async def __aenter__(self) -> Self:
         """Return the client; it connects with its first call."""

@@ -1,7 +1,5 @@
 """Requests and answers: headers, retries, problem documents."""
 
-import asyncio
-import ipaddress
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -13,10 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from runhost.client.errors import ApiProblem, HostUnreachable, UnexpectedAnswer
 from runhost.client.retries import RETRYABLE_STATUSES, RetryPolicy
+from runhost.client.wires import CONNECT_TIMEOUT_SECONDS, Wire
 from runhost.protocol import JsonObject, describe_validation
 
-CONNECT_TIMEOUT_SECONDS: Final = 5.0
-ANSWER_TIMEOUT_SECONDS: Final = 30.0
 # The host sends a comment every 15 s (API.md): three of them missed, and the connection is dead.
 STREAM_TIMEOUT_SECONDS: Final = 45.0
 
@@ -29,32 +26,17 @@ class Exchange:
     """Talks to one host with one key.
 
     Args:
-        base_url: Address of the API, `http://host:port`, without `/v1`.
-        key: The bearer key.
+        wire: Sends the requests.
         retry: How patient to be.
-
-    Raises:
-        ValueError: The address or the key cannot be one.
     """
 
-    def __init__(self, base_url: str, key: str, retry: RetryPolicy) -> None:
-        self.base_url = _checked_url(base_url)
+    def __init__(self, wire: Wire, retry: RetryPolicy) -> None:
+        self.wire = wire
         self.retry = retry
-        self._http = httpx.AsyncClient(
-            base_url=self.base_url,
-            headers={"Authorization": f"Bearer {_checked_key(key)}", "Accept": "application/json"},
-            timeout=httpx.Timeout(ANSWER_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
-            # Who follows many runs holds many connections, and other calls must not wait for theirs.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-            # Reading the certificates takes 0.1 s, and redirects, which could lead to one, are not followed.
-            verify=self.base_url.startswith("https:"),
-            # A proxy that the environment names is for the world outside this machine.
-            trust_env=not _is_loopback(self.base_url),
-        )
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self.wire.close()
 
     async def call(
         self,
@@ -64,31 +46,47 @@ class Exchange:
         *,
         query: Mapping[str, str] | None = None,
         body: JsonObject | None = None,
+        content: bytes | None = None,
+        content_type: str | None = None,
         idempotency_key: str | None = None,
     ) -> Answer:
         """Make one request and read its answer; tries again where that may help.
 
         Every request must be safe to repeat: a GET, a PUT, or a POST with an idempotency key, which is the
-        same for all tries.
+        same for all tries. What is sent is the JSON of ``body``, or ``content`` as it is.
 
         Raises:
             ApiProblem: The host refused.
             HostUnreachable: Nobody answered.
             UnexpectedAnswer: The answer is not that of this API.
         """
-        headers = {} if body is None else {"Content-Type": "application/json"}
+        if body is not None:
+            # Escaped to ASCII, which carries any text there is (D-31).
+            content, content_type = json.dumps(body).encode(), "application/json"
+        headers = {} if content_type is None else {"Content-Type": content_type}
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
-        request = self._http.build_request(
-            method,
-            path,
-            params=query,
-            # Escaped to ASCII, which carries any text there is (D-31).
-            content=None if body is None else json.dumps(body).encode(),
-            headers=headers,
+        return read(kind, await self.send(method, path, query=query, content=content, headers=headers))
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Make one request as `call` does, and return its answer, whose body has been read.
+
+        Raises:
+            ApiProblem: The host refused.
+            HostUnreachable: Nobody answered.
+            UnexpectedAnswer: It was refused by somebody who does not speak this API.
+        """
+        return await self._send(
+            self.wire.build_request(method, path, params=query, content=content, headers=dict(headers or {}))
         )
-        response = await self._send(request)
-        return read(kind, response)
 
     @asynccontextmanager
     async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncGenerator[httpx.Response]:
@@ -102,18 +100,22 @@ class Exchange:
         # Compressed, rows would wait in somebody's buffer.
         wanted = {"Accept": "text/event-stream", "Accept-Encoding": "identity", **headers}
         timeout = httpx.Timeout(STREAM_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        async with self._http.stream("GET", path, headers=wanted, timeout=timeout) as response:
+        request = self.wire.build_request("GET", path, headers=wanted, timeout=timeout)
+        response = await self.wire.send(request, stream=True)
+        try:
             if response.status_code >= _FIRST_ERROR_STATUS:
-                await response.aread()
+                await self.wire.read(response)
                 raise refusal(response)
             yield response
+        finally:
+            await self.wire.end(response)
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         failures = 0
         while True:
             failures += 1
             try:
-                response = await self._http.send(request)
+                response = await self.wire.send(request)
             except httpx.TransportError as error:
                 delay = self.retry.delay(failures)
                 if failures >= self.retry.max_tries or delay is None:
@@ -125,12 +127,12 @@ class Exchange:
                 delay = self.retry.delay(failures, retry_after(response))
                 if failures >= self.retry.max_tries or delay is None or not is_retryable(problem):
                     raise problem
-            await asyncio.sleep(delay)
+            await self.wire.sleep(delay)
 
     def unreachable(self, error: Exception) -> HostUnreachable:
         """Build the error for a host that does not answer."""
         reason = str(error) or type(error).__name__
-        return HostUnreachable(f"No answer from {self.base_url}: {reason}. Is the host running there?")
+        return HostUnreachable(f"No answer from {self.wire.base_url}: {reason}. Is the host running there?")
 
 
 def read(kind: type[Answer], response: httpx.Response) -> Answer:
@@ -186,31 +188,3 @@ def _unexpected(response: httpx.Response, reason: str) -> UnexpectedAnswer:
         f"{request.method} {request.url} answered with status {response.status_code}, but {reason}. "
         "Is this the address of a runhost API, of a version that fits this client?",
     )
-
-
-def _checked_url(text: str) -> str:
-    try:
-        url = httpx.URL(text.strip())
-    except httpx.InvalidURL as error:
-        raise ValueError(f"no valid address: {error}") from None
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise ValueError(f"{text!r} is no address of an API; write http://host:port")
-    if url.userinfo or url.query or url.fragment:
-        raise ValueError("the address must not carry a user, a query or a fragment; the key has a place of its own")
-    return str(url).rstrip("/")
-
-
-def _checked_key(key: str) -> str:
-    key = key.strip()
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
-        # The value is a secret, so it is not quoted.
-        raise ValueError("the key is empty or holds characters that no key has")
-    return key
-
-
-def _is_loopback(url: str) -> bool:
-    host = httpx.URL(url).host
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,6 +1,5 @@
 """Following a run over as many connections as it takes."""
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
@@ -11,9 +10,9 @@ import httpx
 from pydantic import ValidationError
 
 from runhost.client.errors import ApiProblem, ClientError, UnexpectedAnswer
-from runhost.client.event_stream import EventStreamParser, EventTooLong, StreamEvent
 from runhost.client.exchange import Exchange, is_retryable, segment
 from runhost.protocol import AgentRunEvent, HostEventType, describe_validation
+from runhost.sse import EventStreamParser, EventTooLong, StreamEvent
 
 _ALL_SEEN: Final = 204
 
@@ -72,11 +71,12 @@ class RunFollower:
                 return
             parser = EventStreamParser()
             self._heard_at = time.monotonic()
-            async for piece in response.aiter_bytes():
-                # A run that is silent is heard of too, by the host's comments.
-                self._heard_at = time.monotonic()
-                for event in self._take(parser, piece, response.status_code):
-                    yield event
+            async with aclosing(self._exchange.wire.pieces(response)) as pieces:
+                async for piece in pieces:
+                    # A run that is silent is heard of too, by the host's comments.
+                    self._heard_at = time.monotonic()
+                    for event in self._take(parser, piece, response.status_code):
+                        yield event
 
     def _take(self, parser: EventStreamParser, piece: bytes, status: int) -> list[AgentRunEvent]:
         """Return the new rows that a piece of the stream completes."""
@@ -105,7 +105,7 @@ class RunFollower:
         if self._fruitless:
             wanted = lost.retry_after_seconds if isinstance(lost, ApiProblem) else None
             delay = retry.delay(self._fruitless, wanted)
-            await asyncio.sleep(retry.max_delay_seconds if delay is None else delay)
+            await self._exchange.wire.sleep(retry.max_delay_seconds if delay is None else delay)
 
 
 def _read(event: StreamEvent) -> AgentRunEvent:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 
 from runhost.protocol import AgentRunContext, AgentRunnerManifest, AgentRunResult, JsonObject
+from runhost.sdk.proxy import AgentRunAPIProxy
 
 
 class AgentRunner(ABC):
@@ -43,3 +44,11 @@ class AgentRunner(ABC):
         form = self.manifest.config_schema if self.manifest else []
         defaults = {item.name: item.default for item in form if item.name and item.default is not None}
         return defaults | ctx.config
+
+    def get_run_api(self, ctx: AgentRunContext) -> AgentRunAPIProxy:
+        """Return the way to the host for the run of `ctx`; for use inside `run`.
+
+        Raises:
+            RuntimeError: There is no host: a test gives one with `runhost.sdk.connected`.
+        """
+        return AgentRunAPIProxy(ctx)

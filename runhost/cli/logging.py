@@ -14,7 +14,19 @@ from typing import Any, Literal, TextIO
 import structlog
 
 # They say at INFO what holds user content (addresses with query strings) or nothing new.
-QUIET_LOGGERS = ("alembic", "asyncio", "httpcore", "httpx", "sqlalchemy", "uvicorn.access")
+QUIET_LOGGERS = (
+    "alembic",
+    "asyncio",
+    # The session of the `mcp` package.
+    "client",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "mcp",
+    "sqlalchemy",
+    "uvicorn.access",
+)
 MAX_FRAMES = 12
 
 EventDict = MutableMapping[str, Any]

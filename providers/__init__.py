@@ -1,0 +1,1 @@
+"""Clients of what the host calls for a run: models and tools."""

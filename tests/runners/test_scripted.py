@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from runhost.protocol import (
+    MAX_RESULT_BYTES,
     AgentRunResult,
     InvalidPayload,
     JsonObject,
@@ -90,6 +91,22 @@ async def test_long_words_are_echoed_in_pieces(registry: RunnerRegistry) -> None
 async def test_event_without_text_is_echoed_as_silence(registry: RunnerRegistry) -> None:
     (end,) = await play(registry, {"echo": True}, {"completed": "stop"}, text=None)
     assert shown(end) == STOP
+
+
+@pytest.mark.parametrize("text", [None, "", " \n"], ids=["none", "empty", "blank"])
+async def test_message_without_text_fails_where_there_is_no_script(registry: RunnerRegistry, text: str | None) -> None:
+    """D-24, LA-08."""
+    session = start(registry, {}, text)
+    (end,) = [shown(result) async for result in session.results()]
+    await session.stop(StopReason.ENDED, 1)
+    assert (end[0], end[1]["code"]) == ("run.failed", "runner.no_output")
+
+
+async def test_echo_too_long_for_one_result_is_streamed_only(registry: RunnerRegistry) -> None:
+    """D-25, D-28."""
+    text = "12-wide word" + " " * MAX_RESULT_BYTES
+    results = [shown(result) for result in await play(registry, {"echo": True}, text=text)]
+    assert results == [delta_of("12-wide "), delta_of("word" + " " * MAX_RESULT_BYTES)]
 
 
 async def test_steps_become_results_in_order(registry: RunnerRegistry) -> None:

@@ -1,14 +1,16 @@
 """Plays scripts."""
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
-from runhost.protocol import AgentRunContext, RunFailureCode
+from runhost.protocol import MAX_RESULT_BYTES, OUTPUT_REQUIRED_EVENT_TYPES, AgentRunContext, RunFailureCode
 from runhost.sdk import AgentRunner, results
 from runners.official.scripted.script import (
+    DEFAULT_SCRIPT,
     ENDS,
     ArtifactStep,
     CompletedStep,
@@ -20,6 +22,9 @@ from runners.official.scripted.script import (
 
 WORD: Final = re.compile(r"\S{1,12}\s*|\s+")
 """What is streamed at once when the input is echoed."""
+
+MAX_ECHOED_BYTES: Final = MAX_RESULT_BYTES - 1024
+"""JSON of an echoed message; with what surrounds it, it still fits one result (D-28)."""
 
 
 class ScriptedCrash(Exception):
@@ -37,6 +42,10 @@ class ScriptedRunner(AgentRunner):
             steps, timeout = read_script(config), read_timeout(config)
         except UnplayableScript as error:
             yield results.failed(ctx, error.code, str(error))
+            return
+        if steps is DEFAULT_SCRIPT and _is_silent(ctx):
+            error = "the event carries no text to echo, and there is no script"
+            yield results.failed(ctx, RunFailureCode.RUNNER_NO_OUTPUT, error)
             return
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         ended = False
@@ -112,7 +121,14 @@ def _echo(ctx: AgentRunContext) -> Iterator[object]:
         return
     for word in WORD.findall(text):
         yield results.delta(ctx, word)
-    yield results.message(ctx, text)
+    # Of a text that is too long for one result, the host makes the message from the deltas (D-25).
+    if len(json.dumps(text)) <= MAX_ECHOED_BYTES:
+        yield results.message(ctx, text)
+
+
+def _is_silent(ctx: AgentRunContext) -> bool:
+    """Say whether an echo of this event would show nothing where something is expected (D-24)."""
+    return ctx.event.event_type in OUTPUT_REQUIRED_EVENT_TYPES and not (ctx.input.text or "").strip()
 
 
 def _completed(ctx: AgentRunContext, value: str | CompletedStep) -> object:

@@ -3,9 +3,12 @@
 StoreError
 ├── NotFound
 │   ├── RunNotFound, EventNotFound, AgentNotFound, RunnerUnknown, ArtifactNotFound, BindingNotFound
+│   ├── ModelNotFound, ToolServerNotFound, ToolNotFound, SkillNotFound, FileNotFound
+│   ├── KnowledgeBaseNotFound, DocumentNotFound
 ├── Conflict
 │   ├── EventConflict, RunTerminal, StaleAttempt, SequenceConflict, ArtifactConflict
-└── IdempotencyKeyReused, IdempotencyKeyInUse
+│   ├── SecretNotKept, ToolServerChanged
+└── NotGranted, IdempotencyKeyReused, IdempotencyKeyInUse
 """
 
 from typing import ClassVar
@@ -55,6 +58,34 @@ class ArtifactNotFound(NotFound):
     """No such artifact in the workspace, or it has expired."""
 
 
+class ModelNotFound(NotFound):
+    """No such model in the workspace."""
+
+
+class ToolServerNotFound(NotFound):
+    """No such tool server in the workspace."""
+
+
+class ToolNotFound(NotFound):
+    """No such tool in the workspace."""
+
+
+class SkillNotFound(NotFound):
+    """No such skill in the workspace."""
+
+
+class FileNotFound(NotFound):
+    """No such file in the workspace."""
+
+
+class KnowledgeBaseNotFound(NotFound):
+    """No such knowledge base in the workspace."""
+
+
+class DocumentNotFound(NotFound):
+    """No such document in the knowledge base."""
+
+
 class Conflict(StoreError):
     """The stored fact and the request contradict each other."""
 
@@ -85,6 +116,24 @@ class SequenceConflict(Conflict):
 
 class ArtifactConflict(Conflict):
     """The artifact id is known with other content (F-23)."""
+
+    code = ErrorCode.INVALID_ARGUMENT
+
+
+class NotGranted(StoreError):
+    """A run is to lose what its snapshot never held (D-15)."""
+
+    code = ErrorCode.INVALID_ARGUMENT
+
+
+class SecretNotKept(Conflict):
+    """A stored secret was given for another address than the entry is to have."""
+
+    code = ErrorCode.INVALID_ARGUMENT
+
+
+class ToolServerChanged(Conflict):
+    """A tool server was changed while it was asked for its tools."""
 
     code = ErrorCode.INVALID_ARGUMENT
 

@@ -10,7 +10,7 @@ from activities.journal import AttemptJournal
 from runhost.protocol import AgentRunContext, AgentRunnerDescriptor, JsonObject, RunFailureCode, RunStatus
 from runhost.sdk.connection import HostConnection
 from runners.errors import RunnerError
-from runners.transport import Residual, RunnerSession, RunnerTransport, StopReason
+from runners.transport import Diagnosable, Residual, RunnerSession, RunnerTransport, StopReason
 from stores.errors import RunTerminal, StaleAttempt
 from stores.journal import AttemptEnd
 
@@ -89,7 +89,8 @@ class Attempt:
         finally:
             stopping.cancel()
             reading.cancel()
-        return await self._close(crash, residual)
+        diagnostics = session.diagnostics() if isinstance(session, Diagnosable) else {}
+        return await self._close(crash, residual, diagnostics)
 
     async def _read(self, session: RunnerSession) -> RunnerError | None:
         """Journal what the runner yields until it ends; return how it broke, if it did."""
@@ -114,8 +115,12 @@ class Attempt:
         await asyncio.wait([reading])
         return residual
 
-    async def _close(self, crash: RunnerError | None, residual: Residual | None) -> AttemptEnd | None:
+    async def _close(
+        self, crash: RunnerError | None, residual: Residual | None, diagnostics: JsonObject
+    ) -> AttemptEnd | None:
         facts: JsonObject = {}
+        if diagnostics:
+            facts["diagnostics"] = diagnostics
         if residual is not None:
             facts["residual"] = {"kind": residual.kind, "detail": residual.detail}
             _log.warning("runner.residual", kind=residual.kind, detail=residual.detail)

@@ -6,6 +6,7 @@
   * InvalidRunner        its code is not what its manifest promises
   * RunnerCrashed        it raised
   * RunnerBlocked        its event loop stopped answering
+  * ProtocolBroken       a program wrote what is no message
 * ManifestError          a manifest that cannot be read; names file and field
 * DiscoveryFailed        the search as a whole failed, not one runner of it
 """
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from runhost.protocol import RunFailureCode
+from runhost.protocol.errors import excerpt
 
 MAX_MESSAGE_CHARACTERS = 2_000
+SHOWN_LINE_BYTES = 200
 
 
 class RunnerError(Exception):
@@ -81,6 +84,20 @@ class RunnerBlocked(RunnerError):
             f"the runner blocked its event loop for {seconds:g} s at {frame}; "
             "await there, or move the call to asyncio.to_thread"
         )
+
+
+class ProtocolBroken(RunnerError):
+    """A program does not speak as docs/subprocess-runners.md says; the text shows where, in at most 700 characters.
+
+    Like the text of a crash it may carry what a user wrote; `reason` alone does not.
+    """
+
+    code = RunFailureCode.RUNNER_PROTOCOL
+
+    def __init__(self, reason: str, line: bytes = b"") -> None:
+        self.reason = reason
+        shown = excerpt(line[:SHOWN_LINE_BYTES].decode("utf-8", "replace"))
+        super().__init__(f"the program wrote {reason}" + (f": {shown}" if line else ""))
 
 
 class ManifestError(Exception):

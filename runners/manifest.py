@@ -15,13 +15,23 @@
       capabilities: {streaming: true}
       permissions: {}
     execution:
-      python:
+      python:                 # a class, loaded by the worker
         path: runner.py       # inside the folder of this file
         attr: EchoRunner
+
+Other forms of `execution`::
+
+    execution:
+      python: {path: runner.py, attr: EchoRunner}
+      process: separate       # the same class in a process of its own for every run
+
+    execution:
+      command: [node, runner.js]      # any program that speaks docs/subprocess-runners.md
+      environment: [RUNNER_REGION]    # variables of the worker that it gets besides the usual ones
 """
 
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, Literal
 
 import yaml
@@ -41,7 +51,9 @@ from runhost.protocol import (
 )
 from runhost.protocol.errors import field_path
 from runners.code import RunnerCode
-from runners.errors import ManifestError
+from runners.errors import InvalidRunner, ManifestError
+from runners.execution import ComponentExecution, locate_execution
+from runners.program import RunnerProgram
 
 MANIFEST_FILE: Final = "runner.yaml"
 MAX_MANIFEST_BYTES: Final = 256 * 1024
@@ -67,19 +79,6 @@ class ComponentSpec(StrictModel):
     permissions: AgentRunnerPermissions = AgentRunnerPermissions()
 
 
-class PythonExecution(StrictModel):
-    """Which class to load: a file inside the manifest's folder, and a name in it."""
-
-    path: str = Field(max_length=1_000)
-    attr: str = Field(max_length=255)
-
-
-class ComponentExecution(StrictModel):
-    """How the runner is executed; in process there is Python only."""
-
-    python: PythonExecution
-
-
 class ComponentManifest(StrictModel):
     """The whole file; unknown fields are refused, as they are mostly misspelt ones."""
 
@@ -92,11 +91,22 @@ class ComponentManifest(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredRunner:
-    """A runner that was found: how it describes itself, and where its code is."""
+    """A runner that was found: how it describes itself, and what is executed for it."""
 
     file: Path
     discovery: AgentRunnerDiscovery
-    code: RunnerCode
+    execution: RunnerCode | RunnerProgram
+
+    @property
+    def code(self) -> RunnerCode:
+        """Where its class is.
+
+        Raises:
+            InvalidRunner: it is a program of its own.
+        """
+        if isinstance(self.execution, RunnerProgram):
+            raise InvalidRunner(self.discovery.manifest.id, "it is a program of its own, not code for this process")
+        return self.execution
 
 
 def load_manifest(file: Path, package: str | None = None) -> DiscoveredRunner:
@@ -107,16 +117,16 @@ def load_manifest(file: Path, package: str | None = None) -> DiscoveredRunner:
         package: name under which that folder can be imported; None for a folder that is no package.
 
     Raises:
-        ManifestError: it cannot be read, a field is wrong, or its code lies outside its folder.
+        ManifestError: it cannot be read, a field is wrong, or its code or program lies outside its folder.
     """
     content = _read_yaml(file)
     try:
         component = ComponentManifest.model_validate(content)
     except ValidationError as error:
         raise _first_fault(file, error) from None
-    code = _locate_code(file, component.execution.python, package)
+    execution = locate_execution(file, component.execution, package)
     try:
-        return DiscoveredRunner(file, _describe(component), code)
+        return DiscoveredRunner(file, _describe(component), execution)
     except InvalidRunnerId as error:
         raise ManifestError(file, "metadata", str(error)) from None
 
@@ -137,24 +147,6 @@ def _first_fault(file: Path, error: ValidationError) -> ManifestError:
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return ManifestError(file, field_path(faults[0]["loc"]), faults[0]["msg"] + more)
-
-
-def _locate_code(file: Path, python: PythonExecution, package: str | None) -> RunnerCode:
-    folder = file.parent.resolve()
-    path = PurePosixPath(python.path)
-    # Resolved, so that neither `..` nor a link leads out of the folder.
-    target = (folder / path).resolve()
-    if path.is_absolute() or not target.is_relative_to(folder):
-        raise ManifestError(file, "execution.python.path", f"{python.path!r} must stay inside {folder}")
-    if path.suffix != ".py" or not all(part.isidentifier() for part in path.with_suffix("").parts):
-        raise ManifestError(
-            file, "execution.python.path", f"{python.path!r} must be a Python module such as 'runner.py'"
-        )
-    if not target.is_file():
-        raise ManifestError(file, "execution.python.path", f"there is no file {python.path!r}")
-    if not python.attr.isidentifier():
-        raise ManifestError(file, "execution.python.attr", f"{python.attr!r} must be the name of a class")
-    return RunnerCode(folder, ".".join(path.with_suffix("").parts), python.attr, package)
 
 
 def _describe(component: ComponentManifest) -> AgentRunnerDiscovery:

@@ -16,7 +16,10 @@ logger = structlog.get_logger(__name__)
 
 
 class RegisteredRunner:
-    """A runner of the registry, with the one instance that all its runs share (PROTOCOL P-D8)."""
+    """A runner of the registry.
+
+    One that is Python code for the worker has one instance, which all its runs share (PROTOCOL P-D8).
+    """
 
     def __init__(self, source: DiscoveredRunner, descriptor: AgentRunnerDescriptor) -> None:
         self.source = source
@@ -32,7 +35,7 @@ class RegisteredRunner:
     @property
     def folder(self) -> Path:
         """Folder of its code."""
-        return self.source.code.folder
+        return self.source.execution.folder
 
     def instance(self) -> AgentRunner:
         """Return the instance; the first call imports the code and makes it, in the thread that calls.
@@ -40,7 +43,7 @@ class RegisteredRunner:
         A failure is not remembered: the next call tries again.
 
         Raises:
-            InvalidRunner: the code is not what the manifest promises.
+            InvalidRunner: the code is not what the manifest promises, or is a program of its own.
             Exception: anything that importing or making it raises.
         """
         with self._building:

@@ -7,9 +7,9 @@ calls `stop` last, also after a normal end: only then is it settled what the run
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from runhost.protocol import AgentRunContext, AgentRunnerDescriptor
+from runhost.protocol import AgentRunContext, AgentRunnerDescriptor, JsonObject
 from runhost.sdk.connection import HostConnection
 
 
@@ -72,6 +72,18 @@ class RunnerSession(Protocol):
 
         Returns:
             What could not be stopped, or None when nothing is left.
+        """
+        ...
+
+
+@runtime_checkable
+class Diagnosable(Protocol):
+    """A session that knows more of its runner's end than results and errors say."""
+
+    def diagnostics(self) -> JsonObject:
+        """Tell it, after `stop`; empty when there is nothing worth telling.
+
+        It may quote what users wrote, so it belongs in the ledger and neither in logs nor in Temporal (INV-9).
         """
         ...
 

@@ -33,6 +33,7 @@ from tests.fixtures.openai_stub import (
     usage_of,
 )
 from tests.runners.chat_runs import MANIFEST, chat_context, config_for, run_chat, text_of
+from tests.runners.hosts import NO_HOST
 
 RUNNER_ID = "plugin:runhost/openai-chat/default"
 
@@ -285,7 +286,7 @@ async def _never_finish(disconnected: asyncio.Event, _request: StubRequest, repl
 
 async def test_run_through_the_in_process_transport(openai_stub: OpenAIStub) -> None:
     registry = RunnerRegistry(discover)
-    session = InProcessTransport(registry).open(registry.get(RUNNER_ID), chat_context(config_for(openai_stub)))
+    session = InProcessTransport(registry).open(registry.get(RUNNER_ID), chat_context(config_for(openai_stub)), NO_HOST)
     results = [parse_result(value).result async for value in session.results()]
     assert [text_of(result) for result in results[:-1]] == [*WORDS, "".join(WORDS)]
     assert await session.stop(StopReason.ENDED, 1) is None
@@ -295,7 +296,7 @@ async def test_stop_through_the_transport_closes_the_request(openai_stub: OpenAI
     disconnected = asyncio.Event()
     openai_stub.behave = functools.partial(_never_finish, disconnected)
     registry = RunnerRegistry(discover)
-    session = InProcessTransport(registry).open(registry.get(RUNNER_ID), chat_context(config_for(openai_stub)))
+    session = InProcessTransport(registry).open(registry.get(RUNNER_ID), chat_context(config_for(openai_stub)), NO_HOST)
     await session.next_batch()
     assert await session.stop(StopReason.CANCELLED, 5) is None
     (end,) = await session.next_batch()

@@ -12,7 +12,7 @@ import pytest
 from runhost.protocol import AgentInput, ContentElement, Usage
 from runners.official.openai_chat import endpoint
 from runners.official.openai_chat.answer import MAX_ANSWER_BYTES
-from runners.official.openai_chat.event_stream import MAX_EVENT_BYTES
+from runners.official.openai_chat.endpoint import MAX_EVENT_BYTES
 from tests.fixtures.openai_stub import (
     OpenAIStub,
     Reply,

@@ -13,12 +13,15 @@ from typing import Any, Final, cast
 import httpx
 
 from runhost.protocol import RunFailureCode
+from runhost.sse import EventStreamParser, EventTooLong
 from runners.official.openai_chat.answer import Answer
 from runners.official.openai_chat.config import ChatConfig
-from runners.official.openai_chat.event_stream import EventStreamReader, EventTooLong
 from runners.official.openai_chat.failures import ChatFailure, broken_answer, refused_request, timed_out
 
 CONNECT_SECONDS: Final = 10.0
+MAX_EVENT_BYTES: Final = 1024 * 1024
+"""One event of a chat answer holds a few tokens; the longest ones carry whole tool calls."""
+
 MAX_WHOLE_ANSWER_BYTES: Final = 2 * 1024 * 1024
 MAX_ERROR_BODY_BYTES: Final = 64 * 1024
 ERROR_BODY_SECONDS: Final = 5.0
@@ -127,15 +130,16 @@ class ChatRequest:
                 raise
 
     async def _events(self, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-        reader = EventStreamReader()
+        parser = EventStreamParser(max_event_bytes=MAX_EVENT_BYTES)
         try:
             while (piece := await self._next(pieces)) is not None:
-                for data in reader.feed(piece):
-                    yield data
+                for event in parser.feed(piece):
+                    yield event.raw
+            # Some endpoints forget the empty line after their last event.
+            for event in parser.finish():
+                yield event.raw
         except EventTooLong:
             raise broken_answer("the model endpoint sent an event over 1 MiB") from None
-        for data in reader.finish():
-            yield data
 
     async def _read_whole(self, pieces: AsyncGenerator[bytes]) -> bytes:
         body = bytearray()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from activities.deadline import DEADLINE_PASSED, failed_in_time
 from activities.journal import AttemptJournal
 from runhost.protocol import AgentRunContext, AgentRunnerDescriptor, JsonObject, RunFailureCode, RunStatus
 from runhost.sdk.connection import HostConnection
@@ -133,13 +134,10 @@ class Attempt:
         if self._stop.reason == StopReason.CANCELLED:
             return AttemptEnd(RunStatus.CANCELLED.value, RunFailureCode.CANCELLED.value, "A cancel was asked for.")
         if self._stop.reason == StopReason.DEADLINE:
-            return AttemptEnd(
-                RunStatus.TIMEOUT.value,
-                RunFailureCode.RUNNER_TIMEOUT.value,
-                "The deadline passed.",
-                retryable=True,
-            )
-        return AttemptEnd(RunStatus.COMPLETED.value) if crash is None else _crash_end(crash)
+            return DEADLINE_PASSED
+        if crash is None:
+            return AttemptEnd(RunStatus.COMPLETED.value)
+        return failed_in_time(_crash_end(crash), self._plan.deadline_at)
 
     def _seconds_left(self) -> float | None:
         deadline_at = self._plan.deadline_at

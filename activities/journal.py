@@ -4,6 +4,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from activities.commits import CommitBuffer
+from activities.deadline import failed_in_time
 from activities.projections import MAX_PLAIN_CHARACTERS, Entry, ResultScope, project, transcript_item
 from activities.speech import Speech
 from runhost.protocol import (
@@ -165,7 +166,7 @@ class AttemptJournal:
             return None
         if self._stopping and payload.code == RunFailureCode.CANCELLED:
             return self._imposed_end
-        return _reported_end(payload)
+        return failed_in_time(_reported_end(payload), self._run.deadline_at)
 
     def _follow(self, result: AgentRunResult, entry: Entry) -> None:
         """Note what a result other than a delta means for the attempt."""

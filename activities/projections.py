@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from activities.oversize import move_out
-from activities.state_scopes import storage_key
 from runhost.protocol import (
     MAX_INLINE_TEXT_BYTES,
     MAX_RESULT_BYTES,
@@ -27,6 +26,7 @@ from runhost.protocol import (
 from stores.identifiers import new_uuid
 from stores.jsonb import dumps, encoded_size
 from stores.redaction import SUMMARY_CHARACTERS, TRANSCRIPT_CHARACTERS, cut, redact_message, text_of
+from stores.state import storage_key
 
 # Text of so many characters is within every limit, whatever its characters are.
 MAX_PLAIN_CHARACTERS = MAX_INLINE_TEXT_BYTES // 4

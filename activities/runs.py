@@ -9,12 +9,14 @@ from temporalio import activity
 
 from activities.boundary import guarded, refusal, run_id_of, uninterrupted
 from activities.messages import Ended, FinalizeOrder, Invocation, Prepared, RunOrder, Settled
+from activities.resources import ResourceRequest
 from activities.settlement import settle
-from activities.snapshot import build_authorization, build_context, deadline_for
+from activities.snapshot import Grants, build_authorization, build_context, build_grants, deadline_for
 from activities.state_scopes import state_scopes
-from runhost.protocol import RunFailureCode, RunStatus
+from runhost.protocol import AgentConfig, AgentRunnerDescriptor, RunFailureCode, RunStatus
 from stores.agents import AgentStore, AgentVersion
 from stores.attempts import AttemptStore
+from stores.catalog import CatalogStore
 from stores.cursors import CursorSigner, transcript_query
 from stores.errors import RunnerUnknown
 from stores.notifications import CONTROL_CHANNEL, LedgerAnnouncer, notify
@@ -123,9 +125,11 @@ class RunActivities:
             binding_id=run.binding_id,
         )
         deadline_at = deadline_for(config.runner_config, now)
+        grants = await self._grants(connection, run, config, runner.descriptor)
         context = build_context(
             run,
             config,
+            grants,
             state=await StateStore(connection).snapshot(scopes.keys),
             latest_cursor=await self._latest_cursor(connection, run),
             deadline_at=deadline_at,
@@ -134,11 +138,27 @@ class RunActivities:
         )
         await RunStore(connection).freeze(
             run.run_id,
-            authorization=build_authorization(run, config, runner.descriptor, scopes),
-            context=context.model_dump(mode="json"),
+            authorization=build_authorization(run, config, runner.descriptor, scopes, grants),
+            context=context.model_dump(mode="json", exclude={"resources"}) | {"resources": grants.document},
             deadline_at=deadline_at,
         )
         return deadline_at
+
+    async def _grants(
+        self, connection: AsyncConnection, run: RunRow, config: AgentConfig, descriptor: AgentRunnerDescriptor
+    ) -> Grants:
+        request = ResourceRequest(
+            descriptor.permissions,
+            descriptor.capabilities,
+            config.resource_policy,
+            config.runner_config,
+            descriptor.config_schema,
+        )
+        catalog = await CatalogStore(connection, run.workspace_id).read(request.query)
+        for kind, count in request.unknown(catalog).items():
+            # What an agent names and nobody has is no failure of the run (HOST 6.1).
+            _log.warning("snapshot.left_out", run_id=str(run.run_id), kind=kind, count=count)
+        return build_grants(run, config, descriptor, request, catalog)
 
     async def _latest_cursor(self, connection: AsyncConnection, run: RunRow) -> str | None:
         if run.conversation_id is None:

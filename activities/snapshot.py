@@ -1,7 +1,10 @@
 """What a run may reach and what it starts from, built once and frozen into its row (D-15, HOST 7 and 8)."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from activities.available_apis import available_apis
+from activities.resources import ResourceRequest, context_window_tokens
 from activities.state_scopes import StateScopes
 from runhost.protocol import (
     AdapterContext,
@@ -20,9 +23,41 @@ from runhost.protocol import (
     JsonObject,
     RunnerId,
 )
+from stores.catalog import Catalog
 from stores.runs import RunRow
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Grants:
+    """What a run may reach: the same in what is checked and in what its runner is told.
+
+    Attributes:
+        document: The resources as JSON, as they are stored.
+        context_window_tokens: Of the first model that is granted for writing; None where it is unknown.
+    """
+
+    document: JsonObject
+    resources: AgentResources
+    available_apis: ContextAPICapabilities
+    context_window_tokens: int | None
+
+
+def build_grants(
+    run: RunRow, config: AgentConfig, descriptor: AgentRunnerDescriptor, request: ResourceRequest, catalog: Catalog
+) -> Grants:
+    """Return what a run may reach (HOST 6). ``catalog`` answers ``request``, which is the run's agent's."""
+    document = request.build(catalog)
+    resources = AgentResources.model_validate(document)
+    apis = available_apis(
+        descriptor.permissions,
+        descriptor.capabilities,
+        config,
+        resources,
+        has_conversation=run.conversation_id is not None,
+    )
+    return Grants(document, resources, apis, context_window_tokens(resources, catalog))
 
 
 def deadline_for(runner_config: JsonObject, now: datetime) -> datetime | None:
@@ -41,14 +76,14 @@ def deadline_for(runner_config: JsonObject, now: datetime) -> datetime | None:
 
 
 def build_authorization(
-    run: RunRow, config: AgentConfig, descriptor: AgentRunnerDescriptor, scopes: StateScopes
+    run: RunRow, config: AgentConfig, descriptor: AgentRunnerDescriptor, scopes: StateScopes, grants: Grants
 ) -> JsonObject:
     """Return the snapshot of HOST 8.2. Every later check reads it and nothing else (INV-10)."""
     return {
         "runner_id": descriptor.id,
         "plugin_identity": RunnerId.parse(descriptor.id).plugin_id,
-        "resources": AgentResources().model_dump(mode="json"),
-        "available_apis": ContextAPICapabilities().model_dump(mode="json"),
+        "resources": grants.document,
+        "available_apis": grants.available_apis.model_dump(mode="json"),
         "workspace_id": run.workspace_id,
         "bot_id": run.bot_id,
         "conversation_id": run.conversation_id,
@@ -61,6 +96,7 @@ def build_authorization(
 def build_context(
     run: RunRow,
     config: AgentConfig,
+    grants: Grants,
     *,
     state: dict[str, JsonObject],
     latest_cursor: str | None,
@@ -92,14 +128,14 @@ def build_context(
         subject=envelope.subject,
         input=envelope.input,
         delivery=envelope.delivery,
-        resources=AgentResources(),
+        resources=grants.resources,
         context=ContextAccess(
             conversation_id=run.conversation_id,
             thread_id=run.thread_id,
             latest_cursor=latest_cursor,
             has_history_before=latest_cursor is not None,
             inline_policy=InlineContextPolicy(mode="current_event", reason="current_event_only"),
-            available_apis=ContextAPICapabilities(),
+            available_apis=grants.available_apis,
         ),
         state=AgentRunState.model_validate(state),
         runtime=AgentRuntimeContext(
@@ -110,7 +146,7 @@ def build_context(
                 "bot_id": run.bot_id,
                 "workspace_id": run.workspace_id,
                 "streaming_supported": envelope.delivery.supports_streaming,
-                "model_context_window_tokens": None,
+                "model_context_window_tokens": grants.context_window_tokens,
             },
         ),
         config=config.runner_config,

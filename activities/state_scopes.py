@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from runhost.protocol import AgentEventEnvelope, StatePolicy
 
 KEY_VERSION = 2
-ALIASES = {"conversation_id": "external.conversation_id"}
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,6 @@ def state_scopes(
                 ]
                 keys[scope] = _key(scope, identity)
     return StateScopes(keys, binding_identity)
-
-
-def storage_key(key: str) -> str:
-    """Return the name under which a key is stored (H-S5)."""
-    return ALIASES.get(key, key)
 
 
 def _key(scope: str, identity: list[object]) -> str:

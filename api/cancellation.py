@@ -11,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from api.problems import Problem
 from runhost.protocol import ErrorCode, workflow_id_for
 from stores.availability import is_unavailable
-from stores.notifications import CONTROL_CHANNEL, LEDGER_CHANNEL, notify
+from stores.notifications import CONTROL_CHANNEL, notify
 
 _log = structlog.get_logger(__name__)
 
@@ -58,17 +58,10 @@ class Cancellation:
 
     async def tell_worker(self, run_id: UUID) -> None:
         """Notify the worker that holds the run, since Temporal's own way takes until the next heartbeat."""
-        await self._notify(CONTROL_CHANNEL, f"cancel:{run_id}")
-
-    async def tell_readers(self, run_id: UUID, sequence: int) -> None:
-        """Notify the readers of the run of the ledger row that says so."""
-        await self._notify(LEDGER_CHANNEL, f"{run_id}:{sequence}")
-
-    async def _notify(self, channel: str, payload: str) -> None:
         try:
-            await notify(self._engine, channel, payload)
+            await notify(self._engine, CONTROL_CHANNEL, f"cancel:{run_id}")
         except Exception as error:
             if not is_unavailable(error):
                 raise
             # Temporal has the cancel; only its fast way is closed.
-            _log.warning("run.cancel_not_announced", channel=channel, error=type(error).__name__)
+            _log.warning("run.cancel_not_announced", run_id=str(run_id), error=type(error).__name__)

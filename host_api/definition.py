@@ -28,11 +28,14 @@ class MethodDefinition:
     Attributes:
         requirement: What the gate checks before `run` sees the call.
         run: An `async def` that answers, or an async generator for a method that streams.
+        is_fenced: Its own statement does nothing and answers nothing once the attempt has ended, so that the
+            session need not be read anew for it.
     """
 
     name: str
     requirement: Requirement
     run: Callable[[Call, Any], Any]
+    is_fenced: bool = False
 
     @property
     def wire(self) -> HostMethod:
@@ -41,12 +44,12 @@ class MethodDefinition:
 
 
 def host_method(
-    name: str, requirement: Requirement
+    name: str, requirement: Requirement, *, is_fenced: bool = False
 ) -> Callable[[Callable[[Call, Any], Awaitable[_Answer]]], MethodDefinition]:
     """Define a method that answers once: ``async def method(call, params) -> answer``."""
 
     def define(run: Callable[[Call, Any], Awaitable[_Answer]]) -> MethodDefinition:
-        return MethodDefinition(name, requirement, run)
+        return MethodDefinition(name, requirement, run, is_fenced)
 
     return define
 

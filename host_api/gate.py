@@ -5,10 +5,11 @@ then the size of the answer. Whatever happens, one row of the audit tells it.
 """
 
 import asyncio
+import json
 import time
 import traceback
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from uuid import UUID
 
 import orjson
@@ -24,7 +25,7 @@ from host_api.methods import ALL_METHODS
 from host_api.requirements import Target
 from host_api.services import HostServices
 from host_api.session import Credentials, RunSession
-from host_api.watch import CallWatch
+from host_api.watch import RECHECK_SECONDS, CallWatch
 from runhost.protocol import ErrorCode, JsonObject, StrictModel, describe_validation
 from runhost.protocol.host_api import HOST_METHODS, MAX_RESPONSE_BYTES
 from stores.availability import is_unavailable
@@ -93,6 +94,11 @@ class HostApi:
         self._limiter = RateLimiter(limit or RateLimit())
         self._methods = method_table(methods)
 
+    @property
+    def services(self) -> HostServices:
+        """What the methods work with."""
+        return self._services
+
     async def call(self, credentials: Credentials, method: str, params: JsonObject | bytes) -> JsonObject:
         """Call a method that answers once; ``params`` is an object, or its JSON. Returns the answer's fields.
 
@@ -143,12 +149,12 @@ class HostApi:
     async def _pass(
         self, passage: "_Passage", params: JsonObject | bytes, *, is_stream: bool
     ) -> tuple[MethodDefinition, Call, StrictModel]:
-        credentials = passage.credentials
-        session = passage.session = await self._authenticator.find(credentials.token)
+        credentials, definition = passage.credentials, self._methods.get(passage.method)
+        max_age = RECHECK_SECONDS if definition is not None and definition.is_fenced else 0.0
+        session = passage.session = await self._authenticator.find(credentials.token, max_age_seconds=max_age)
         if session is None or not belongs(session, credentials):
             raise CredentialsRefused
         self._limiter.take(session.run_id)
-        definition = self._methods.get(passage.method)
         if definition is None:
             raise not_found(f"There is no method {passage.method[:_MAX_SHOWN_METHOD]!r} in the host API.")
         if definition.wire.is_stream != is_stream:
@@ -221,6 +227,9 @@ def _object(body: bytes) -> object:
     try:
         return orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
+        # Valid JSON may hold lone surrogates, which only the standard library reads (D-31).
+        with suppress(ValueError, RecursionError):
+            return json.loads(body)
         raise HostCallError(ErrorCode.INVALID_ARGUMENT, f"The parameters are not valid JSON: {error}.") from None
 
 

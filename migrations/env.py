@@ -7,9 +7,12 @@ from alembic import context
 from sqlalchemy import Connection, inspect, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from stores import tables
+from stores import knowledge_tables, resource_tables, storage_tables, tables, usage_tables
 from stores.columns import metadata
 from stores.partitions import ensure_partitions
+
+# Importing them fills the metadata.
+TABLE_MODULES = (tables, knowledge_tables, resource_tables, storage_tables, usage_tables)
 
 PARTITION_PREFIX = f"{tables.agent_run_event.name}_"
 

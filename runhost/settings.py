@@ -4,6 +4,7 @@ Read by the command line only, which hands their values down. Nothing secret has
 """
 
 import os
+import shlex
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -39,10 +40,22 @@ def _path_list(value: object) -> object:
     return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
 
 
+def _command_list(value: object) -> object:
+    """Split command lines at semicolons."""
+    return [line.strip() for line in value.split(";") if line.strip()] if isinstance(value, str) else value
+
+
+def _readable_command(line: str) -> str:
+    """Refuse a line that no shell could split."""
+    shlex.split(line)
+    return line
+
+
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_with_driver)]
 Duration = Annotated[timedelta, BeforeValidator(_plain_seconds), Field(ge=timedelta(0))]
 PositiveDuration = Annotated[timedelta, BeforeValidator(_plain_seconds), Field(gt=timedelta(0))]
 Paths = Annotated[list[Path], NoDecode, BeforeValidator(_path_list)]
+Commands = Annotated[list[Annotated[str, AfterValidator(_readable_command)]], NoDecode, BeforeValidator(_command_list)]
 Port = Annotated[int, Field(ge=0, le=MAX_PORT)]
 
 
@@ -78,6 +91,14 @@ class Settings(BaseSettings):
     runner_paths: Paths = Field(
         default_factory=list, description="Folders with runners beside the installed ones, separated as in PATH."
     )
+    file_root: Path | None = Field(
+        default=None, description="Folder that file artifacts lie in; without it no run reads a file of this machine."
+    )
+    mcp_stdio_commands: Commands = Field(
+        default_factory=list,
+        description="Programs that workspaces may have started as tool servers: beginnings of command lines,"
+        " separated by semicolons, such as 'uvx mcp-server-time; npx'. They run with the rights of this process.",
+    )
     heartbeat_interval: PositiveDuration = Field(
         default=timedelta(seconds=5), description="How often a running attempt proves that its worker lives."
     )
@@ -107,3 +128,11 @@ class ClientSettings(BaseSettings):
 
     api_url: str = Field(default="http://127.0.0.1:8080", description="Address of the API, without /v1.")
     key: SecretStr | None = Field(default=None, description="Bearer key, as `runhost keys create` makes it.")
+
+
+class RunnerSettings(BaseSettings):
+    """Where runners are, for commands that need neither database nor Temporal."""
+
+    model_config = Settings.model_config
+
+    runner_paths: Paths = Field(default_factory=list, description=Settings.model_fields["runner_paths"].description)

@@ -4,8 +4,7 @@ from typing import Final
 
 import asyncpg
 
-from stores.errors import StaleAttempt
-from stores.fence import OPEN_ATTEMPT, Fence
+from stores.fence import OPEN_ATTEMPT, Fence, stale
 from stores.jsonb import dumps
 from stores.state import StateOwner
 
@@ -54,4 +53,4 @@ class ActivatedSkills:
             dumps([skill_name]),
         )
         if written is None:
-            raise StaleAttempt("The attempt has ended, or a later one has begun.")
+            raise stale()

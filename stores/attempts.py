@@ -14,6 +14,7 @@ from runhost.protocol import AgentRunAttempt, HostEventType, RunFailureCode, Run
 from stores.journal import AttemptEnd
 from stores.jsonb import dumps
 from stores.ledger import LedgerStore
+from stores.model_usage import ATTEMPT_COUNTED, attempt_usage
 from stores.runs import RunRow, RunStore
 from stores.tables import agent_run_attempt
 
@@ -92,7 +93,7 @@ class AttemptStore:
         """Return the attempts of a run, in order."""
         table = agent_run_attempt
         rows = await self._connection.execute(
-            select(table)
+            select(table, ATTEMPT_COUNTED)
             .where(table.c.run_id == run_id, table.c.workspace_id == workspace_id)
             .order_by(table.c.attempt)
         )
@@ -227,5 +228,5 @@ def _read(row: RowMapping) -> AgentRunAttempt:
         temporal_run_id=row["temporal_run_id"],
         activity_attempt=row["activity_attempt"],
         completed_messages=row["completed_messages"],
-        usage=row["usage"],
+        usage=attempt_usage(row["usage"], row["counted"]),
     )

@@ -23,7 +23,7 @@ class CursorSigner:
     def sign(self, query: str, position: str | int) -> str:
         """Return the cursor of ``position`` in the list that ``query`` describes."""
         body = orjson.dumps(position)
-        return base64.urlsafe_b64encode(self._mac(query, body) + body).rstrip(b"=").decode()
+        return _text(self._mac(query, body) + body)
 
     def read(self, query: str, cursor: str) -> str | int:
         """Return the position behind a cursor.
@@ -35,6 +35,9 @@ class CursorSigner:
             raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
         except (binascii.Error, ValueError):
             raise InvalidCursor("it is not a cursor of this API") from None
+        if _text(raw) != cursor:
+            # The decoder passes over characters that it does not know.
+            raise InvalidCursor("it is not a cursor of this API")
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(query, body)):
             raise InvalidCursor("it belongs to another query, or was changed")
@@ -45,6 +48,15 @@ class CursorSigner:
         return hmac.digest(self._secret, query.encode() + b"\0" + body, hashlib.sha256)[:_MAC_BYTES]
 
 
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
 def transcript_query(workspace_id: str, conversation_id: str, bot_id: str | None, thread_id: str | None) -> str:
     """Name the list of one conversation's items, for its cursors."""
     return orjson.dumps(["transcript", workspace_id, conversation_id, bot_id, thread_id]).decode()
+
+
+def event_query(workspace_id: str, conversation_id: str, bot_id: str | None, thread_id: str | None) -> str:
+    """Name the list of the events of one conversation, for its cursors."""
+    return orjson.dumps(["events", workspace_id, conversation_id, bot_id, thread_id]).decode()

@@ -13,7 +13,7 @@ from stores.errors import EventConflict
 from stores.events import EventStore, RecordedEvent
 from stores.identifiers import new_uuid
 from stores.jsonb import digest
-from stores.redaction import inline_contents
+from stores.redaction import inline_contents, linked_contents
 from stores.runs import RunStore
 from stores.transcripts import TranscriptStore
 
@@ -107,6 +107,8 @@ class Ingest:
             await artifacts.add_input(envelope, inline, run_id=run_id, runner_id=runner_id)
             for inline in inline_contents(envelope.input)
         ]
+        links = linked_contents(envelope.input)
+        kept += await artifacts.add_links(envelope, links, run_id=run_id, runner_id=runner_id)
         if envelope.event_type == MESSAGE_RECEIVED and envelope.conversation_id is not None:
             await TranscriptStore(self._connection, self._workspace_id).add_user_item(
                 envelope, run_id=run_id, runner_id=runner_id, artifact_refs=[*envelope.input.attachments, *kept]

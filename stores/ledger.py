@@ -5,10 +5,12 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import RowMapping, select, text
+from sqlalchemy import RowMapping, bindparam, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from runhost.protocol import AgentRunEvent, ArtifactRef, HostEventType, JsonObject, Usage
+from stores.columns import UUID as UUID_TYPE
 from stores.jsonb import dumps
 from stores.tables import agent_run, agent_run_event
 
@@ -22,6 +24,17 @@ INSERT INTO agent_run_event (run_id, sequence, workspace_id, attempt, source, ty
 SELECT run_id, last_sequence, workspace_id, :attempt, 'host', :type, CAST(:data AS jsonb) FROM run
 RETURNING sequence
 """)
+
+_APPEND_HOST_TO_ALL = text("""
+WITH run AS (
+    UPDATE agent_run SET last_sequence = last_sequence + 1, updated_at = now()
+    WHERE run_id = ANY(:run_ids)
+    RETURNING run_id, workspace_id, last_sequence
+)
+INSERT INTO agent_run_event (run_id, sequence, workspace_id, source, type, data)
+SELECT run_id, last_sequence, workspace_id, 'host', :type, CAST(:data AS jsonb) FROM run
+RETURNING run_id, sequence
+""").bindparams(bindparam("run_ids", type_=ARRAY(UUID_TYPE)))
 
 _TAILS = text("""
 SELECT e.* FROM unnest(CAST(:run_ids AS uuid[]), CAST(:after AS bigint[])) AS f(run_id, after),
@@ -53,6 +66,15 @@ class LedgerStore:
             {"run_id": run_id, "attempt": attempt, "type": type_.value, "data": dumps(data)},
         )
         return cast("int", sequence)
+
+    async def append_host_to_all(
+        self, run_ids: Sequence[UUID], type_: HostEventType, data: JsonObject
+    ) -> list[tuple[UUID, int]]:
+        """Append the same fact to several runs, whose rows the caller has locked; returns each with its sequence."""
+        rows = await self._connection.execute(
+            _APPEND_HOST_TO_ALL, {"run_ids": list(run_ids), "type": type_.value, "data": dumps(data)}
+        )
+        return [(row.run_id, row.sequence) for row in rows]
 
     async def page(
         self,

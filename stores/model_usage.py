@@ -12,9 +12,8 @@ from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from runhost.protocol import Usage
-from stores.errors import StaleAttempt
 from stores.escaping import escape
-from stores.fence import OPEN_ATTEMPT, Fence
+from stores.fence import OPEN_ATTEMPT, Fence, stale
 from stores.jsonb import dumps
 from stores.tables import agent_run, agent_run_attempt
 from stores.usage_tables import model_usage
@@ -42,7 +41,7 @@ class ModelUsageStore:
         counts = usage.model_dump(mode="json", exclude_none=True)
         written = await self._pool.fetchval(_RECORD, fence.run_id, fence.attempt, escape(model_id), dumps(counts))
         if written is None:
-            raise StaleAttempt("The attempt has ended, or a later one has begun.")
+            raise stale()
 
 
 def _counted() -> ScalarSelect[Any]:

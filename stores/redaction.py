@@ -1,16 +1,19 @@
 """Content that must not stand in the event log or the transcript, and text cut to their limits (HOST 9.3)."""
 
 import base64
-import binascii
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from runhost.protocol import AgentInput, ContentElement, Message
 
 SUMMARY_CHARACTERS = 1_000
 TRANSCRIPT_CHARACTERS = 4_000
 _INLINE = {"image_base64": "image", "file_base64": "file"}
+_ADDRESSES = ("image_url", "file_url")
+_DATA_URL = "data:"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,15 @@ class InlineContent:
     def sha256(self) -> str:
         """The content's digest, in hex."""
         return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True)
+class LinkedContent:
+    """Bytes that are elsewhere, at an address that an input named."""
+
+    artifact_type: str
+    url: str
+    name: str | None
 
 
 def cut(text: str, characters: int) -> str:
@@ -61,25 +73,68 @@ def input_text(input_: AgentInput) -> str:
 
 
 def inline_contents(input_: AgentInput) -> list[InlineContent]:
-    """Return the bytes that an input brought along (H-F8). What is not base64 is not content and left out."""
+    """Return the bytes that an input brought along, as base64 or in `data:` addresses (H-F8).
+
+    What cannot be decoded is not content and left out.
+    """
     found: list[InlineContent] = []
     for element in input_.contents:
-        if element.type not in _INLINE:
-            continue
-        encoded = element.image_base64 or element.file_base64 or ""
-        mime_type = None
-        if encoded.startswith("data:"):
-            head, _, encoded = encoded.partition(",")
-            mime_type = head.removeprefix("data:").partition(";")[0] or None
-        try:
-            content = base64.b64decode(encoded, validate=True)
-        except binascii.Error:
-            continue
-        if content:
-            found.append(InlineContent(_INLINE[element.type], content, element.file_name, mime_type))
+        for artifact_type, encoded in _encoded_parts(element):
+            mime_type, content = _decode(encoded)
+            if content:
+                found.append(InlineContent(artifact_type, content, element.file_name, mime_type))
     return found
 
 
+def linked_contents(input_: AgentInput) -> list[LinkedContent]:
+    """Return what an input has the address of, each address once (H-F8)."""
+    found: dict[str, LinkedContent] = {}
+    for element in input_.contents:
+        for artifact_type, address in _addresses(element):
+            if not _is_data_url(address):
+                found.setdefault(address, LinkedContent(artifact_type, address, element.file_name))
+    return list(found.values())
+
+
+def _encoded_parts(element: ContentElement) -> Iterator[tuple[str, str]]:
+    for name, artifact_type in _INLINE.items():
+        encoded = getattr(element, name)
+        if encoded is not None:
+            yield artifact_type, encoded
+    for artifact_type, address in _addresses(element):
+        if _is_data_url(address):
+            yield artifact_type, address
+
+
+def _addresses(element: ContentElement) -> Iterator[tuple[str, str]]:
+    if element.image_url is not None:
+        yield "image", element.image_url.url
+    if element.file_url is not None:
+        yield "file", element.file_url
+
+
+def _is_data_url(address: str) -> bool:
+    return address.lstrip()[: len(_DATA_URL)].lower() == _DATA_URL
+
+
+def _decode(encoded: str) -> tuple[str | None, bytes | None]:
+    """Return media type and bytes of base64 or of a `data:` address, None for what is not there."""
+    mime_type = None
+    if _is_data_url(encoded):
+        head, _, encoded = encoded.lstrip()[len(_DATA_URL) :].partition(",")
+        mime_type, *parameters = head.split(";")
+        if "base64" not in {parameter.strip().lower() for parameter in parameters}:
+            return mime_type or None, unquote_to_bytes(encoded)
+    try:
+        return mime_type or None, base64.b64decode(encoded, validate=True)
+    except ValueError:
+        return None, None
+
+
 def _redact(element: dict[str, Any]) -> dict[str, Any]:
-    key = next((name for name in _INLINE if name in element), None)
-    return element if key is None else {**element, key: None, "content_redacted": True}
+    taken_out = {name: None for name in _INLINE if element.get(name) is not None}
+    for name in _ADDRESSES:
+        address = element.get(name)
+        if address is not None and _is_data_url(address["url"] if isinstance(address, dict) else address):
+            taken_out[name] = None
+    return {**element, **taken_out, "content_redacted": True} if taken_out else element

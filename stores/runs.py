@@ -14,11 +14,12 @@ from stores.errors import RunNotFound, RunTerminal
 from stores.escaping import escape
 from stores.jsonb import dumps
 from stores.ledger import LedgerStore
+from stores.model_usage import RUN_COUNTED, run_usage
 from stores.tables import agent_run
 
 _OPEN = tuple(status.value for status in OPEN)
 # The big columns: what the runner is given and what it may reach. Lists and readers leave them alone.
-_PRIVATE = {"envelope", "authorization", "context", "attempt_commits"}
+_PRIVATE = {"envelope", "authorization", "revocations", "context", "attempt_commits"}
 _READ = [column for column in agent_run.c if column.name not in _PRIVATE]
 
 # On the path of every run, so built once.
@@ -141,7 +142,7 @@ class RunStore:
             RunNotFound: There is none in this workspace.
         """
         rows = await self._connection.execute(
-            select(*_READ).where(agent_run.c.run_id == run_id, agent_run.c.workspace_id == workspace_id)
+            select(*_READ, RUN_COUNTED).where(agent_run.c.run_id == run_id, agent_run.c.workspace_id == workspace_id)
         )
         row = rows.mappings().one_or_none()
         if row is None:
@@ -153,7 +154,7 @@ class RunStore:
     ) -> Sequence[AgentRun]:
         """Return runs older than ``before``, newest first. Run ids are in order of time."""
         columns = agent_run.c
-        query = select(*_READ).where(columns.workspace_id == workspace_id)
+        query = select(*_READ, RUN_COUNTED).where(columns.workspace_id == workspace_id)
         for name in ("status", "agent_id", "runner_id", "conversation_id", "bot_id"):
             value = getattr(narrowed, name)
             if value is not None:
@@ -270,7 +271,8 @@ def _read(row: RowMapping) -> AgentRun:
         status_reason=row["status_reason"],
         current_attempt=row["current_attempt"],
         last_sequence=row["last_sequence"],
-        usage=row["usage"],
+        # A run that was created just now has no calls yet, and is read without them.
+        usage=run_usage(row["usage"], row.get("counted")),
         created_at=row["created_at"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from runhost.protocol import AgentEventEnvelope, ArtifactRef, TranscriptItem
 from stores.escaping import escape
 from stores.identifiers import new_uuid
+from stores.like import containing
 from stores.redaction import TRANSCRIPT_CHARACTERS, cut, input_text, redact_elements
 from stores.tables import transcript
 from stores.times import to_epoch
@@ -67,7 +68,7 @@ class TranscriptStore:
         words = func.to_tsvector("simple", transcript.c.content)
         found = or_(
             words.op("@@")(func.plainto_tsquery("simple", escape(query))),
-            transcript.c.content.ilike(_pattern(escape(query)), escape="\\"),
+            transcript.c.content.ilike(containing(escape(query))),
         )
         condition = and_(self._in(scope), found)
         if before is not None:
@@ -75,14 +76,21 @@ class TranscriptStore:
         return await self._read(condition, limit)
 
     async def position_before(self, scope: ConversationScope, event_id: str) -> int | None:
-        """Return the position of the newest item that is older than the item of ``event_id``."""
+        """Return the position of the newest item that is older than the item of ``event_id``.
+
+        The thread is compared with None included, as the history of a run has it (D-46).
+        """
         own = (
             select(func.min(transcript.c.seq))
             .where(transcript.c.workspace_id == self._workspace_id, transcript.c.event_id == event_id)
             .scalar_subquery()
         )
         return await self._connection.scalar(
-            select(func.max(transcript.c.seq)).where(self._in(scope), transcript.c.seq < func.coalesce(own, 2**62))
+            select(func.max(transcript.c.seq)).where(
+                self._in(scope),
+                transcript.c.thread_id == scope.thread_id,
+                transcript.c.seq < func.coalesce(own, 2**62),
+            )
         )
 
     def _in(self, scope: ConversationScope) -> ColumnElement[bool]:
@@ -102,12 +110,6 @@ class TranscriptStore:
             select(transcript).where(condition).order_by(transcript.c.seq.desc()).limit(limit)
         )
         return [_item(row) for row in rows.mappings()]
-
-
-def _pattern(query: str) -> str:
-    for special in "\\%_":
-        query = query.replace(special, "\\" + special)
-    return f"%{query}%"
 
 
 def _item(row: RowMapping) -> TranscriptItem:

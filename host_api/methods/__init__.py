@@ -1,29 +1,54 @@
-"""The methods of the host API, one module per subject. (Assembled by hand once all modules are there.)"""
+"""The methods of the host API, one module per subject."""
 
-import importlib
-import pkgutil
-from typing import Any
+from host_api.definition import MethodDefinition
+from host_api.methods import (
+    artifacts,
+    events,
+    files,
+    history,
+    info,
+    knowledge,
+    models,
+    prompt,
+    state,
+    steering,
+    storage,
+    tools,
+)
 
-from host_api.definition import Call, MethodDefinition
-from host_api.errors import not_found
-from host_api.requirements import OpenRun
-from runhost.protocol.host_api import HOST_METHODS
-
-
-def _missing(name: str) -> MethodDefinition:
-    async def run(call: Call, params: Any) -> Any:
-        raise not_found("not built yet")
-
-    return MethodDefinition(name, OpenRun(), run)
-
-
-def _all() -> tuple[MethodDefinition, ...]:
-    found: dict[str, MethodDefinition] = {}
-    for module in pkgutil.iter_modules(__path__):
-        for value in vars(importlib.import_module(f"host_api.methods.{module.name}")).values():
-            if isinstance(value, MethodDefinition):
-                found[value.name] = value
-    return tuple(found.get(name) or _missing(name) for name in HOST_METHODS)
-
-
-ALL_METHODS = _all()
+ALL_METHODS: tuple[MethodDefinition, ...] = (
+    models.invoke_llm,
+    models.invoke_llm_with_usage,
+    models.invoke_llm_stream,
+    models.invoke_llm_stream_events,
+    models.invoke_rerank,
+    models.count_tokens,
+    tools.get_tool_detail,
+    tools.call_tool,
+    knowledge.list_knowledge_bases,
+    knowledge.retrieve_knowledge,
+    prompt.get_prompt,
+    history.history_page,
+    history.history_search,
+    events.event_get,
+    events.event_page,
+    steering.steering_pull,
+    artifacts.artifact_metadata,
+    artifacts.artifact_read,
+    artifacts.artifact_read_range,
+    state.state_get,
+    state.state_set,
+    state.state_delete,
+    state.state_list,
+    storage.get_plugin_storage,
+    storage.set_plugin_storage,
+    storage.delete_plugin_storage,
+    storage.get_plugin_storage_keys,
+    storage.get_workspace_storage,
+    storage.set_workspace_storage,
+    storage.delete_workspace_storage,
+    storage.get_workspace_storage_keys,
+    files.get_file,
+    info.get_langbot_version,
+)
+"""All of them, in the order of `runhost.protocol.host_api.HOST_METHODS`."""

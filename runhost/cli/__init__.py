@@ -13,12 +13,18 @@ from runhost.cli import (
     demo,
     dev,
     events,
+    files,
     host,
     keys,
+    knowledge,
     migrate,
+    models,
     output,
+    runner,
     runners,
     runs,
+    skills,
+    tools,
     worker,
 )
 
@@ -40,8 +46,14 @@ main.command(rich_help_panel=_PROCESSES)(worker.worker)
 main.command(rich_help_panel=_PROCESSES)(bench.bench)
 main.add_typer(migrate.app, name="migrate", rich_help_panel=_PROCESSES)
 main.add_typer(keys.app, name="keys", rich_help_panel=_PROCESSES)
+main.add_typer(runner.app, name="runner", rich_help_panel=_PROCESSES)
 main.add_typer(events.app, name="events", rich_help_panel=_CLIENT)
 main.add_typer(runs.app, name="runs", rich_help_panel=_CLIENT)
 main.add_typer(agents.app, name="agents", rich_help_panel=_CLIENT)
 main.add_typer(bindings.app, name="bindings", rich_help_panel=_CLIENT)
+main.add_typer(models.app, name="models", rich_help_panel=_CLIENT)
+main.add_typer(tools.app, name="tools", rich_help_panel=_CLIENT)
+main.add_typer(skills.app, name="skills", rich_help_panel=_CLIENT)
+main.add_typer(knowledge.app, name="knowledge", rich_help_panel=_CLIENT)
+main.add_typer(files.app, name="files", rich_help_panel=_CLIENT)
 main.command(rich_help_panel=_CLIENT, epilog=host.EXIT_CODES)(runners.runners)

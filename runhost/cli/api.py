@@ -28,18 +28,23 @@ async def serve(settings: "Settings") -> None:
     from api.app import ApiDependencies, build_app
     from api.server import ApiServer
     from runhost.cli.connections import engine_for, temporal_for
+    from runhost.cli.reaching_out import open_providers
 
     engine = engine_for(settings, "api")
-    dependencies = ApiDependencies(
-        engine=engine,
-        database_url=settings.database_url.get_secret_value(),
-        temporal=await temporal_for(settings, "api", lazy=True),
-        task_queue=settings.task_queue,
-        version=runhost.__version__,
-    )
-    server = ApiServer(build_app(dependencies), host=settings.api_host, port=settings.api_port)
     try:
-        await server.serve()
+        async with open_providers(settings.mcp_stdio_commands) as providers:
+            dependencies = ApiDependencies(
+                engine=engine,
+                database_url=settings.database_url.get_secret_value(),
+                temporal=await temporal_for(settings, "api", lazy=True),
+                task_queue=settings.task_queue,
+                version=runhost.__version__,
+                file_root=settings.file_root,
+                models=providers.models,
+                tools=providers.tools,
+            )
+            server = ApiServer(build_app(dependencies), host=settings.api_host, port=settings.api_port)
+            await server.serve()
     finally:
         await engine.dispose()
     if not server.started:

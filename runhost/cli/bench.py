@@ -33,8 +33,8 @@ def bench(
 ) -> None:
     """Measure speed, each figure beside a baseline taken on the same servers at the same time.
 
-    Measures: runs, start, history, journal, stream, pages, cancel, loss, idle. Starts its own Postgres and
-    Temporal in a temporary folder and removes them. Standard output gets one line of JSON for each figure:
+    Measures: runs, start, history, journal, stream, pages, snapshot, host, cancel, loss, idle. Starts its own
+    Postgres and Temporal in a temporary folder and removes them. Standard output gets one line of JSON for each figure:
     name, value, unit, baseline, ratio, budget, ok, settings. A budget that is missed is no error: exit code 0.
     """
     if importlib.util.find_spec("tests") is None or importlib.util.find_spec("tests.benchmarks") is None:

@@ -1,4 +1,4 @@
-"""JSON that people hand to commands: as an option's text, in a file, or on standard input."""
+"""What people hand to commands: as an option's text, in a file, or on standard input."""
 
 import json
 import sys
@@ -13,6 +13,8 @@ from runhost.protocol import describe_validation
 STANDARD_INPUT = "-"
 # The host takes no larger body.
 MAX_BYTES = 4 * 1024 * 1024
+# Except where it is a file.
+MAX_FILE_BYTES = 10 * 1024 * 1024
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -38,20 +40,38 @@ def object_from_file(path: str, option: str) -> dict[str, Any]:
     Raises:
         typer.BadParameter: The file cannot be read, or holds no JSON object.
     """
+    return object_from_text(text_from_file(path, option), option)
+
+
+def text_from_file(path: str, option: str) -> str:
+    """Read UTF-8 text from a file, or from standard input where the path is ``-``.
+
+    Raises:
+        typer.BadParameter: The file cannot be read, or holds something else.
+    """
     try:
-        if path == STANDARD_INPUT:
-            content = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with Path(path).open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise typer.BadParameter(f"{path!r}: {error.strerror}", param_hint=option) from None
+        return bytes_from_file(path, option).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise typer.BadParameter(f"{path!r} is no UTF-8 text", param_hint=option) from None
-    if len(content) > MAX_BYTES:
-        raise typer.BadParameter(f"{path!r} exceeds {MAX_BYTES} bytes", param_hint=option)
-    return object_from_text(text, option)
+
+
+def bytes_from_file(path: str, option: str, limit: int = MAX_BYTES) -> bytes:
+    """Read a file, or standard input where the path is ``-``.
+
+    Raises:
+        typer.BadParameter: The file cannot be read, or exceeds the limit in bytes.
+    """
+    try:
+        if path == STANDARD_INPUT:
+            content = sys.stdin.buffer.read(limit + 1)
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(limit + 1)
+    except OSError as error:
+        raise typer.BadParameter(f"{path!r}: {error.strerror}", param_hint=option) from None
+    if len(content) > limit:
+        raise typer.BadParameter(f"{path!r} exceeds {limit} bytes", param_hint=option)
+    return content
 
 
 def validated(kind: type[Model], fields: dict[str, Any]) -> Model:

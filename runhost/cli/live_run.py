@@ -77,6 +77,10 @@ def _remark(event: AgentRunEvent) -> str:
             return f"Attempt {event.attempt} starts."
         case HostEventType.CANCEL_REQUESTED:
             return "Cancel requested."
+        case HostEventType.GRANT_REVOKED if data.get("kind") == "run":
+            return "Everything that the run may reach was taken back."
+        case HostEventType.GRANT_REVOKED:
+            return f"Taken back: {_shown(data, 'kind')} {_shown(data, 'id')}"
         case HostEventType.RESULT_REJECTED:
             return f"A result was rejected: {_shown(data, 'reason')}"
         case ResultType.TOOL_CALL_STARTED:

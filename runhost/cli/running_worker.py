@@ -21,9 +21,12 @@ from activities.runs import RunActivities
 from host_api.audit import AccessAudit
 from host_api.gate import HostApi
 from host_api.services import HostServices
+from runhost.cli.reaching_out import open_providers
 from runners.discovery import discover
 from runners.in_process import InProcessTransport
 from runners.registry import RunnerRegistry
+from runners.routing import RoutingTransport
+from runners.subprocess.transport import SubprocessTransport
 from stores.cursors import CursorSigner
 from stores.driver import driver_pool
 from stores.host_secrets import CURSORS, shared_secret
@@ -52,6 +55,8 @@ class WorkerOptions:
         max_open_runs: Runners at work in this process at once; more wait in Temporal.
         journal_connections: Database connections for the journal, besides those of the engine.
         host_api_connections: Likewise for the calls of runners.
+        file_root: Folder that file artifacts lie in; None where there are none.
+        mcp_stdio_commands: Beginnings of the command lines that may be started as tool servers.
         graceful_shutdown: How long runs go on undisturbed after a polite stop, before they are handed over.
     """
 
@@ -61,6 +66,8 @@ class WorkerOptions:
     max_open_runs: int = 1_000
     journal_connections: int = 10
     host_api_connections: int = 10
+    file_root: Path | None = None
+    mcp_stdio_commands: tuple[str, ...] = ()
     graceful_shutdown: timedelta = timedelta(seconds=15)
     heartbeat_seconds: float = HEARTBEAT_SECONDS
 
@@ -86,14 +93,24 @@ async def running_worker(
         calls = driver_pool(database_url, size=options.host_api_connections, application_name="runhost host api")
         await stack.enter_async_context(calls)
         audit = await stack.enter_async_context(AccessAudit(calls))
-        host_api = HostApi(HostServices(engine, calls, cursors, runhost.__version__), audit)
+        providers = await stack.enter_async_context(open_providers(options.mcp_stdio_commands))
+        services = HostServices(
+            engine,
+            calls,
+            cursors,
+            runhost.__version__,
+            file_root=options.file_root,
+            models=providers.models,
+            tools=providers.tools,
+        )
+        host_api = HostApi(services, audit)
         runs = RunActivities(engine, announcer, cursors, host_version=runhost.__version__)
         runner = RunnerActivities(
             engine,
             JournalStore(pool),
             announcer,
             cancels,
-            InProcessTransport(registry),
+            RoutingTransport(registry, in_process=InProcessTransport(registry), programs=SubprocessTransport(registry)),
             host_api,
             heartbeat_seconds=options.heartbeat_seconds,
         )

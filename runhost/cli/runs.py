@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runhost.cli.grants import authorization_command, revoke_command
 from runhost.cli.host import ApiKey, ApiUrl, AsJson, examples, talk
 from runhost.cli.output import cell, new_table, note, results, seconds_between, status_cell, write_json
 from runhost.cli.paging import MAX_ITEMS, read_items
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, as `runhost runs list` shows it.")]
 
-app = typer.Typer(no_args_is_help=True, help="List runs, look inside one, follow it live, cancel it.")
+app = typer.Typer(no_args_is_help=True, help="List runs, look inside one, follow it live, cancel it, take grants back.")
 
 
 @app.command("list", epilog=examples("runhost runs list --status failed", "runhost runs list --agent greeter --json"))
@@ -130,6 +131,15 @@ def cancel_command(
             note(f"Run {run.run_id} is told to end. `runhost runs follow {run.run_id}` shows how it does.")
 
     talk(api, key, command)
+
+
+app.command(
+    "authorization", epilog=examples("runhost runs authorization RUN_ID", "runhost runs authorization RUN_ID --json")
+)(authorization_command)
+app.command(
+    "revoke",
+    epilog=examples("runhost runs revoke RUN_ID model gpt --reason 'too dear'", "runhost runs revoke RUN_ID run"),
+)(revoke_command)
 
 
 def _show(run: AgentRun, attempts: list[AgentRunAttempt], events: list[AgentRunEvent], *, every_row: bool) -> None:

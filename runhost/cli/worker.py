@@ -33,6 +33,8 @@ async def serve(settings: "Settings") -> None:
     options = WorkerOptions(
         task_queue=settings.task_queue,
         runner_paths=tuple(settings.runner_paths),
+        file_root=settings.file_root,
+        mcp_stdio_commands=tuple(settings.mcp_stdio_commands),
         max_cached_workflows=settings.max_cached_workflows,
         max_open_runs=settings.max_open_runs,
         graceful_shutdown=settings.graceful_shutdown,

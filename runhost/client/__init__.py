@@ -3,6 +3,7 @@
 `RunhostClient` for programs with an event loop, `SyncRunhostClient` for those without.
 """
 
+from runhost.client.authorization_models import Authorization, RevocationKind, RevocationRead, RunAuthorization
 from runhost.client.client import RunhostClient
 from runhost.client.errors import ApiProblem, ClientError, HostUnreachable, UnexpectedAnswer
 from runhost.client.knowledge_models import (
@@ -45,6 +46,7 @@ from runhost.sse import EventStreamParser, EventTooLong, StreamEvent
 __all__ = [
     "AgentRead",
     "ApiProblem",
+    "Authorization",
     "BindingRead",
     "BindingRequest",
     "BindingScope",
@@ -64,6 +66,9 @@ __all__ = [
     "Page",
     "PassageConfig",
     "RetryPolicy",
+    "RevocationKind",
+    "RevocationRead",
+    "RunAuthorization",
     "RunFilter",
     "RunRequest",
     "RunhostClient",

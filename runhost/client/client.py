@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping
 from typing import Self
 
+from runhost.client.authorization_models import RevocationKind, RunAuthorization
 from runhost.client.exchange import Exchange, segment
 from runhost.client.following import RunFollower
 from runhost.client.knowledge import KnowledgeCalls
@@ -140,6 +141,37 @@ class RunhostClient(ResourceCalls, KnowledgeCalls):
         body: JsonObject = {} if reason is None else {"reason": reason}
         path = f"{_run_path(run_id)}/cancel"
         return await self._exchange.call(AgentRun, "POST", path, body=body, idempotency_key=_key(idempotency_key))
+
+    async def get_authorization(self, run_id: str) -> RunAuthorization:
+        """Read what a run may reach: what it was granted, what was taken back, what is left."""
+        return await self._exchange.call(RunAuthorization, "GET", f"{_run_path(run_id)}/authorization")
+
+    async def revoke_grant(
+        self,
+        run_id: str,
+        kind: RevocationKind,
+        resource_id: str | None = None,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> RunAuthorization:
+        """Take a grant back from a run that has not ended; returns what is left. Again changes nothing.
+
+        Args:
+            run_id: The run.
+            kind: What kind of thing; `run` takes everything.
+            resource_id: Which one; None for the kind `run` alone.
+            reason: Why, at most 1,000 characters.
+            idempotency_key: Of the call; one is made if it is missing.
+
+        Raises:
+            ApiProblem: `run_terminal`, it has ended already; `invalid_argument`, it was never granted that;
+                and others.
+        """
+        body: JsonObject = {"kind": kind, "id": resource_id, "reason": reason}
+        path = f"{_run_path(run_id)}/authorization/revoke"
+        key = _key(idempotency_key)
+        return await self._exchange.call(RunAuthorization, "POST", path, body=body, idempotency_key=key)
 
     async def attempts(self, run_id: str) -> Page[AgentRunAttempt]:
         """Read the attempts of a run, all of them, in order."""

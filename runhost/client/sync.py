@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from typing import Self
 
+from runhost.client.authorization_models import RevocationKind, RunAuthorization
 from runhost.client.client import RunhostClient
 from runhost.client.models import (
     AgentRead,
@@ -103,6 +104,24 @@ class SyncRunhostClient(SyncResourceCalls, SyncKnowledgeCalls):
     def cancel_run(self, run_id: str, *, reason: str | None = None, idempotency_key: str | None = None) -> AgentRun:
         """Ask for the end of a run; see `RunhostClient.cancel_run`."""
         return run_blocking(self._client.cancel_run(run_id, reason=reason, idempotency_key=idempotency_key))
+
+    def get_authorization(self, run_id: str) -> RunAuthorization:
+        """Read what a run may reach; see `RunhostClient.get_authorization`."""
+        return run_blocking(self._client.get_authorization(run_id))
+
+    def revoke_grant(
+        self,
+        run_id: str,
+        kind: RevocationKind,
+        resource_id: str | None = None,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> RunAuthorization:
+        """Take a grant back from a run; see `RunhostClient.revoke_grant`."""
+        return run_blocking(
+            self._client.revoke_grant(run_id, kind, resource_id, reason=reason, idempotency_key=idempotency_key)
+        )
 
     def attempts(self, run_id: str) -> Page[AgentRunAttempt]:
         """Read the attempts of a run, all of them, in order."""

@@ -42,6 +42,7 @@ class HostEventType(StrEnum):
     ATTEMPT_STARTED = "host.attempt_started"
     ATTEMPT_ENDED = "host.attempt_ended"
     CANCEL_REQUESTED = "host.cancel_requested"
+    GRANT_REVOKED = "host.grant_revoked"
     RESULT_REJECTED = "host.result_rejected"
     RUN_ENDED = "host.run_ended"
 

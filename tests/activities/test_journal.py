@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -302,6 +304,26 @@ async def test_reported_failure_keeps_its_code(opened_run: OpenedRun, code: str,
     journal = await opened_run.journal()
     await journal.add(opened_run.result("run.failed", {"code": code, "error": "no", "retryable": True}))
     assert journal.end == AttemptEnd(outcome, code, "no", retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("type_", "data", "outcome"),
+    [
+        pytest.param("run.failed", {"code": "my.code", "error": "deadline_exceeded"}, "timeout", id="failed"),
+        pytest.param("run.failed", {"code": 7}, "failed", id="wrongly-reported"),
+        pytest.param("run.completed", {"finish_reason": "stop"}, "completed", id="completed"),
+    ],
+)
+async def test_failure_after_the_deadline_is_a_timeout(
+    opened_run: OpenedRun, type_: str, data: dict[str, Any], outcome: str
+) -> None:
+    """P-T6: the runner may hear of it before the host stops it."""
+    opened = await opened_run.open()
+    journal = opened_run.journal_of(replace(opened, run=replace(opened.run, deadline_at=datetime.now(UTC))))
+    await journal.add(opened_run.delta("in time"))
+    await journal.add(opened_run.result(type_, data))
+    assert journal.end is not None
+    assert journal.end.outcome == outcome
 
 
 @pytest.mark.parametrize(

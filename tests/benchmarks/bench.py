@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from tests.benchmarks import cancel, history, idle, journal, loss, pages, start, stream, throughput
+from tests.benchmarks import cancel, history, host, idle, journal, loss, pages, snapshot, start, stream, throughput
 from tests.benchmarks.effort import Effort
 from tests.benchmarks.report import Line, shortened
 from tests.benchmarks.servers import running_servers
@@ -18,6 +18,8 @@ MEASURES: Mapping[str, Measure] = {
     "journal": journal.measure,
     "stream": stream.measure,
     "pages": pages.measure,
+    "snapshot": snapshot.measure,
+    "host": host.measure,
     "cancel": cancel.measure,
     "loss": loss.measure,
     "idle": idle.measure,

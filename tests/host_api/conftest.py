@@ -12,32 +12,26 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from activities.state_scopes import state_scopes
 from host_api.authorization import Authorization
 from host_api.definition import Call, MethodDefinition
 from host_api.services import HostServices
 from host_api.session import Credentials, RunSession
-from runhost.protocol import AgentEventEnvelope, RunnerId, RunStatus, StatePolicy
+from runhost.protocol import RunStatus
 from stores.attempts import ActivityExecution, AttemptStore, OpenAttempt
 from stores.cursors import CursorSigner
 from stores.driver import driver_pool
 from stores.ingest import Ingest
 from stores.runs import RunEnd, RunRow, RunStore
-from tests.fixtures.host import SCRIPTED, Host, make_envelope
+from tests.fixtures.grants import everything
+from tests.fixtures.host import Host, make_envelope
 
-SCOPES = ["conversation", "actor", "subject", "runner"]
-EVERY_API = (
-    "prompt_get",
-    "history_page",
-    "history_search",
-    "event_get",
-    "event_page",
-    "artifact_metadata",
-    "artifact_read",
-    "state",
-    "storage",
-    "steering_pull",
-)
+ELSEWHERE: dict[str, dict[str, Any]] = {
+    "conversation": {"conversation_id": "c2"},
+    "thread": {"thread_id": "t2"},
+    "bot": {"bot_id": "b2"},
+    "workspace": {"workspace_id": "w2"},
+}
+"""Events that are out of the scope of `run`, by what sets them apart."""
 
 
 @dataclass(frozen=True)
@@ -151,40 +145,6 @@ def new_run(host: Host, services: HostServices) -> NewRun:
 async def run(new_run: NewRun) -> GrantedRun:
     """A run for a message in conversation ``c1`` of bot ``b1``, without a thread, in workspace ``w1``."""
     return await new_run()
-
-
-def everything(row: RunRow, envelope: AgentEventEnvelope) -> Authorization:
-    """Return a snapshot with one grant of every kind and everything switched on."""
-    policy = {"enable_state": True, "state_scopes": SCOPES}
-    scopes = state_scopes(
-        envelope,
-        StatePolicy.model_validate(policy),
-        workspace_id=row.workspace_id,
-        runner_id=row.runner_id,
-        agent_id=row.agent_id,
-        binding_id=row.binding_id,
-    )
-    return Authorization.model_validate(
-        {
-            "runner_id": SCRIPTED,
-            "plugin_identity": RunnerId.parse(SCRIPTED).plugin_id,
-            "resources": {
-                "models": [{"model_id": "m1", "operations": ["invoke", "stream", "rerank"]}],
-                "tools": [{"tool_name": "t1", "operations": ["detail", "call"]}],
-                "knowledge_bases": [{"kb_id": "kb1", "operations": ["list", "retrieve"]}],
-                "skills": [{"skill_name": "s1"}],
-                "files": [{"file_id": "f1", "operations": ["config", "knowledge"]}],
-                "storage": {"plugin_storage": True, "workspace_storage": True},
-            },
-            "available_apis": dict.fromkeys(EVERY_API, True),
-            "workspace_id": row.workspace_id,
-            "bot_id": row.bot_id,
-            "conversation_id": row.conversation_id,
-            "thread_id": row.thread_id,
-            "state_policy": policy,
-            "state_context": {"scope_keys": dict(scopes.keys), "binding_identity": scopes.binding_identity},
-        }
-    )
 
 
 async def _open(host: Host, run_id: UUID, execution: int) -> OpenAttempt:

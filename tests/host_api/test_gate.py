@@ -1,6 +1,7 @@
 """The gate: who passes, what is refused, and what the audit tells of it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,10 +25,16 @@ from runhost.protocol.host_api import (
     StateValue,
 )
 from stores.tables import agent_run
+from tests.eventually import eventually
 from tests.host_api.conftest import GrantedRun, NewRun
 from tests.host_api.gates import define, definitions, open_gate
 
 INVOKE = Granted("model", "llm_model_uuid", frozenset({"invoke"}))
+CALLS: dict[str, Any] = {
+    "state_get": {"scope": "actor", "key": "k"},
+    "state_list": {"scope": "actor"},
+    "history_page": {},
+}
 PROMPT = {"llm_model_uuid": "m1", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -237,6 +244,44 @@ class TestGrants:
                 async for _ in events:
                     pass
             assert caught.value.code == "unauthorized"
+
+
+class TestFencedMethods:
+    """Methods whose statements check the fence may be called on a session that was read half a second ago."""
+
+    @pytest.fixture
+    async def gate(self, run: GrantedRun) -> AsyncIterator[Any]:
+        from host_api.methods import history, state
+
+        async with open_gate(run.services, state.state_get, state.state_list, history.history_page) as gate:
+            for method, params in CALLS.items():
+                await gate.api.call(run.credentials, method, params)
+            yield gate
+
+    @pytest.mark.parametrize("method", ["state_get", "state_list", "history_page"])
+    async def test_ended_run_and_older_attempt_are_refused_at_once(
+        self, gate: Any, run: GrantedRun, method: str
+    ) -> None:
+        """PM-4, INV-5."""
+        newer = await run.next_attempt()
+        assert (await refusal(gate, run, method, **CALLS[method])).code == "unauthorized"
+        await gate.api.call(newer.credentials, method, CALLS[method])
+        await run.end()
+        assert (await refusal(gate, newer, method, **CALLS[method])).code == "unauthorized"
+
+    @pytest.mark.parametrize("method", ["state_get", "state_list", "history_page"])
+    async def test_revocation_is_seen_soon(self, gate: Any, run: GrantedRun, method: str) -> None:
+        """D-15: half a second, of the second that it may take."""
+        await revoke(run, Revocation(kind="run"))
+
+        async def is_refused() -> bool:
+            try:
+                await gate.api.call(run.credentials, method, CALLS[method])
+            except HostCallError as error:
+                return error.code == "unauthorized"
+            return False
+
+        await eventually(is_refused, within_seconds=1.0)
 
 
 class TestDeadline:

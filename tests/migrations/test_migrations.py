@@ -10,8 +10,11 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from runhost.cli.migrate import downgrade, upgrade
-from stores import tables
+from stores import knowledge_tables, resource_tables, storage_tables, tables, usage_tables
 from stores.columns import metadata
+
+# Importing them fills the metadata.
+TABLE_MODULES = (tables, knowledge_tables, resource_tables, storage_tables, usage_tables)
 
 Answer = TypeVar("Answer")
 

@@ -103,5 +103,6 @@ def _allowed(scope: Scope) -> Any:
 EventWriter = Annotated[Caller, _allowed(Scope.EVENTS_WRITE)]
 RunReader = Annotated[Caller, _allowed(Scope.RUNS_READ)]
 RunWriter = Annotated[Caller, _allowed(Scope.RUNS_WRITE)]
+RunAdmin = Annotated[Caller, _allowed(Scope.RUNS_ADMIN)]
 AgentWriter = Annotated[Caller, _allowed(Scope.AGENTS_WRITE)]
 ArtifactReader = Annotated[Caller, _allowed(Scope.ARTIFACTS_READ)]

@@ -9,6 +9,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.body_limits import BodyLimits
 from api.metrics import Metrics
 from api.problems import instance_of, problem_for, problem_response
 
@@ -21,13 +22,13 @@ class Boundary:
     Args:
         app: What is inside.
         metrics: Counts requests by method, route and status.
-        max_body_bytes: Larger bodies are refused while they come in, whether or not they say their length.
+        body_limits: Larger bodies are refused while they come in, whether or not they say their length.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, body_limits: BodyLimits) -> None:
         self._app = app
         self._metrics = metrics
-        self._max_body_bytes = max_body_bytes
+        self._body_limits = body_limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -43,7 +44,7 @@ class Boundary:
             await send(message)
 
         try:
-            await self._app(scope, _limited(scope, receive, self._max_body_bytes), watched)
+            await self._app(scope, _limited(scope, receive, self._body_limits.of(scope["path"])), watched)
         except Exception as error:  # noqa: BLE001 - the boundary: raised further, it would be logged with its text
             self._note(scope, error)
             if status == 0:

@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
 
+from host_api.authorization import Authorization, RevocationKind
 from runhost.protocol import (
     ActorContext,
     AgentConfig,
@@ -59,6 +60,76 @@ class CancelRequest(StrictModel):
     """Why a run is to end."""
 
     reason: str | None = Field(default=None, max_length=1_000)
+
+
+class RevokeRequest(StrictModel):
+    """What a run is to lose.
+
+    Attributes:
+        kind: What kind of thing; `run` takes everything that the run may reach.
+        id: Which one, as `ctx.resources` names it; needed, and for `run` left out.
+        reason: Why; kept with the run and in its ledger.
+    """
+
+    kind: RevocationKind
+    id: Identifier | None = Field(default=None, validate_default=True)
+    reason: str | None = Field(default=None, max_length=1_000)
+
+    @field_validator("id")
+    @classmethod
+    def _fits_the_kind(cls, value: str | None, info: ValidationInfo) -> str | None:
+        kind = info.data.get("kind")
+        if kind == "run" and value is not None:
+            raise ValueError("leave it out for the kind run, which takes everything")
+        if kind not in {"run", None} and value is None:
+            raise ValueError(f"name the {kind} to take back; GET .../authorization lists what the run may reach")
+        return value
+
+
+class RevocationRead(BaseModel):
+    """What was taken back from a run, and when. ``id`` is null for the kind `run`."""
+
+    kind: RevocationKind
+    id: str | None
+    reason: str | None
+    revoked_at: datetime
+
+
+class AuthorizationRead(BaseModel):
+    """What a run may reach. There is no secret in it.
+
+    Attributes:
+        snapshot: What it was granted when it was prepared, frozen; null before that.
+        revocations: What was taken back since, oldest first.
+        effective: What is left: what every call of the run is checked against.
+    """
+
+    run_id: str
+    snapshot: Authorization | None
+    revocations: list[RevocationRead]
+    effective: Authorization | None
+
+
+class AccessRead(BaseModel):
+    """One call of a run to the host API.
+
+    Attributes:
+        action: The method.
+        resource: What it reached for, such as `model:gpt`.
+        scope: Operation, state scope, storage area or conversation.
+        result: `ok`, `cancelled`, or the code of the refusal.
+        duration_ms: From its arrival to its answer.
+    """
+
+    run_id: str
+    attempt: int | None
+    runner_id: str | None
+    action: str
+    resource: str | None
+    scope: str | None
+    result: str
+    duration_ms: float
+    created_at: datetime
 
 
 class EventReceipt(BaseModel):

@@ -10,9 +10,12 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.routing import Match
 from starlette.types import Scope
 
 from api.encoding import JsonResponse
+from host_api.authentication import CredentialsRefused
+from host_api.errors import HostCallError
 from runhost.protocol import ErrorCode, JsonObject
 from runhost.protocol.errors import field_path
 from stores.availability import is_unavailable
@@ -24,7 +27,10 @@ SHOWN_CHARACTERS: Final = 100
 SHOWN_FAULTS: Final = 20
 RETRY_AFTER_SECONDS: Final = 1
 
-_SECRET = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
+_METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
+
+# Headers and variables hold secrets under any name, and an address may be refused because it holds one.
+_SECRET = re.compile(r"key|token|secret|password|authorization|credential|^(headers|env|url|base_url)\b", re.IGNORECASE)
 _TITLES: Mapping[ErrorCode, str] = {
     ErrorCode.UNAUTHORIZED: "Not authorized",
     ErrorCode.NOT_FOUND: "Not found",
@@ -39,6 +45,17 @@ _TITLES: Mapping[ErrorCode, str] = {
     ErrorCode.IDEMPOTENCY_KEY_IN_USE: "A request with this idempotency key is being answered",
     ErrorCode.CURSOR_INVALID: "Invalid cursor",
     ErrorCode.ENGINE_UNAVAILABLE: "The engine is unavailable",
+    ErrorCode.RATE_LIMITED: "Too many calls",
+    ErrorCode.DEADLINE_EXCEEDED: "The deadline of the run has passed",
+}
+_HOST_CALL_STATUSES: Mapping[ErrorCode, int] = {
+    ErrorCode.UNAUTHORIZED: 403,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.INVALID_ARGUMENT: 400,
+    ErrorCode.PAYLOAD_TOO_LARGE: 413,
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.DEADLINE_EXCEEDED: 504,
+    ErrorCode.RUNTIME_ERROR: 502,
 }
 
 
@@ -64,6 +81,7 @@ class ProblemDocument(BaseModel):
         run_id: The run that stands against the request.
         errors: Fields at fault, at most 20.
         binding_ids: The bindings between which there is no choice.
+        details: Facts for programs, of the host API.
     """
 
     type: str
@@ -76,6 +94,7 @@ class ProblemDocument(BaseModel):
     run_id: str | None = None
     errors: list[FieldFault] = Field(default_factory=list)
     binding_ids: list[str] | None = None
+    details: dict[str, Any] | None = None
 
 
 class Problem(Exception):
@@ -137,7 +156,20 @@ def problem_response(problem: Problem, instance: str) -> JsonResponse:
 
 async def answer_problem(request: Request, error: Exception) -> JsonResponse:
     """Answer an error that FastAPI raised; the handler of all of them."""
-    return problem_response(problem_for(error), instance_of(request.scope))
+    problem = problem_for(error)
+    if problem.status == 405:
+        problem.headers["Allow"] = ", ".join(_methods_of_path(request))
+    return problem_response(problem, instance_of(request.scope))
+
+
+def _methods_of_path(request: Request) -> list[str]:
+    """Return what the path takes; each of its methods is a route of its own, and the error knows one of them."""
+    return [method for method in _METHODS if _is_routed(request, method)]
+
+
+def _is_routed(request: Request, method: str) -> bool:
+    scope = dict(request.scope, method=method)
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 def instance_of(scope: Scope) -> str:
@@ -224,6 +256,19 @@ def _of_cursor(error: InvalidCursor) -> Problem:
     )
 
 
+def _of_host_call(error: HostCallError) -> Problem:
+    headers: dict[str, str] = {}
+    status = _HOST_CALL_STATUSES.get(error.code, 500)
+    if isinstance(error, CredentialsRefused):
+        status, headers["WWW-Authenticate"] = 401, 'Bearer realm="runhost run"'
+    if error.retry_after_seconds is not None:
+        # Whole seconds, as the header has it; the exact number is in the details.
+        headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
+    details = error.as_error().details
+    more: JsonObject = {"details": details} if details else {}
+    return Problem(status, error.code, error.message, retryable=error.retryable, headers=headers, more=more)
+
+
 # The first kind that fits answers.
 _TABLE: Sequence[tuple[type[Exception], Callable[[Any], Problem]]] = (
     (Problem, lambda error: error),
@@ -232,6 +277,7 @@ _TABLE: Sequence[tuple[type[Exception], Callable[[Any], Problem]]] = (
     (InvalidCursor, _of_cursor),
     (NotFound, lambda error: Problem(404, error.code, str(error))),
     (Conflict, lambda error: Problem(409, error.code, str(error))),
+    (HostCallError, _of_host_call),
     (IdempotencyKeyInUse, lambda error: Problem(409, error.code, str(error), retryable=True)),
     (IdempotencyKeyReused, lambda error: Problem(422, error.code, str(error))),
 )

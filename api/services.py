@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends
@@ -13,7 +14,12 @@ from api.acceptance import Acceptance
 from api.cancellation import Cancellation
 from api.metrics import Metrics
 from api.streams import StreamHub
+from api.tool_refresh import ToolRefresh
+from host_api.gate import HostApi
+from providers.models import ModelProvider, NoModels
+from providers.tools import NoTools, ToolProvider
 from stores.cursors import CursorSigner
+from stores.file_root import FileRoot
 
 DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -28,9 +34,13 @@ class ApiDependencies:
         temporal: The engine of runs; may connect with its first call, so that the API starts without it.
         task_queue: Where run workflows are started.
         version: Version of the host.
-        max_body_bytes: Larger bodies are refused.
+        max_body_bytes: Larger bodies are refused, but for those that carry files.
         start_timeout_seconds: How long an accepted run may take to be started before the maintenance
             schedule is left to do it, and how long a cancel may take to be accepted.
+        host_api_connections: Database connections for the calls of runners, besides those of the engine.
+        file_root: Folder that file artifacts lie in; None where there are none.
+        models: Calls models.
+        tools: Talks to tool servers.
     """
 
     engine: AsyncEngine
@@ -40,6 +50,10 @@ class ApiDependencies:
     version: str
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     start_timeout_seconds: float = 2.0
+    host_api_connections: int = 10
+    file_root: Path | None = None
+    models: ModelProvider = field(default_factory=NoModels)
+    tools: ToolProvider = field(default_factory=NoTools)
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class Services:
     acceptance: Acceptance
     cancellation: Cancellation
     cursors: CursorSigner
+    host_api: HostApi
 
     @property
     def engine(self) -> AsyncEngine:
@@ -62,6 +77,17 @@ class Services:
     def reads(self) -> AsyncEngine:
         """The database, for what reads: each statement on its own, which spares the round trips of a transaction."""
         return self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @cached_property
+    def files(self) -> FileRoot | None:
+        """The folder of file artifacts."""
+        root = self.dependencies.file_root
+        return None if root is None else FileRoot(root)
+
+    @cached_property
+    def tool_refresh(self) -> ToolRefresh:
+        """Asks tool servers what they offer."""
+        return ToolRefresh(self.engine, self.dependencies.tools)
 
 
 def services_of(request: Request) -> Services:
@@ -76,3 +102,10 @@ async def _provide(request: Request) -> Services:
 
 
 Host = Annotated[Services, Depends(_provide)]
+
+
+async def _provide_host_api(request: Request) -> HostApi:
+    return services_of(request).host_api
+
+
+HostCalls = Annotated[HostApi, Depends(_provide_host_api)]

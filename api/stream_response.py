@@ -32,7 +32,7 @@ class EventStreamResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the stream ends or the client leaves."""
         sending = asyncio.create_task(self._send(send), name="stream-send")
-        leaving = asyncio.create_task(_left(receive), name="stream-leave")
+        leaving = asyncio.create_task(left(receive), name="stream-leave")
         done: set[asyncio.Task[None]] = set()
         try:
             while not done and not self._is_stalled():
@@ -60,6 +60,7 @@ class EventStreamResponse(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _left(receive: Receive) -> None:
+async def left(receive: Receive) -> None:
+    """Wait until the client of a request, whose body was read, has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

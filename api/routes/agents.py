@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/agents", route_class=AuthenticatedRoute, tags=["a
 AgentRequest = Annotated[AgentConfig, UnknownFields("forbid")]
 
 
-@router.put("/{agent_id:path}", operation_id="putAgent", response_model=AgentRead, responses=problems(body=True))
+@router.put("/{agent_id:id}", operation_id="putAgent", response_model=AgentRead, responses=problems(body=True))
 async def put_agent(agent_id: Identifier, body: AgentRequest, caller: AgentWriter, host: Host) -> JsonResponse:
     """Create an agent, or make this its next version. Runs keep the version they started with."""
     if body.agent_id not in {None, agent_id}:
@@ -45,7 +45,7 @@ async def list_agents(query: Annotated[PageQuery, Query()], caller: RunReader, h
     return JsonResponse(pager.page(found, query.size, read=_read, position_of=lambda agent: agent.agent_id))
 
 
-@router.get("/{agent_id:path}", operation_id="getAgent", response_model=AgentRead, responses=problems(404))
+@router.get("/{agent_id:id}", operation_id="getAgent", response_model=AgentRead, responses=problems(404))
 async def get_agent(agent_id: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read the current version of an agent."""
     async with host.reads.connect() as connection:

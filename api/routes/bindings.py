@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/bindings", route_class=AuthenticatedRoute, tags=[
 
 
 @router.put(
-    "/{binding_id:path}", operation_id="putBinding", response_model=BindingRead, responses=problems(404, body=True)
+    "/{binding_id:id}", operation_id="putBinding", response_model=BindingRead, responses=problems(404, body=True)
 )
 async def put_binding(binding_id: Identifier, body: BindingRequest, caller: AgentWriter, host: Host) -> JsonResponse:
     """Create or replace a binding."""
@@ -41,7 +41,7 @@ async def list_bindings(query: Annotated[PageQuery, Query()], caller: RunReader,
     return JsonResponse(pager.page(found, query.size, read=_read, position_of=lambda binding: binding.binding_id))
 
 
-@router.get("/{binding_id:path}", operation_id="getBinding", response_model=BindingRead, responses=problems(404))
+@router.get("/{binding_id:id}", operation_id="getBinding", response_model=BindingRead, responses=problems(404))
 async def get_binding(binding_id: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read a binding."""
     async with host.reads.connect() as connection:

@@ -16,7 +16,7 @@ from runhost.protocol import Identifier, TranscriptItem
 from stores.cursors import transcript_query
 from stores.transcripts import ConversationScope, TranscriptStore
 
-router = APIRouter(prefix="/v1/conversations/{conversation_id:path}", route_class=AuthenticatedRoute, tags=["history"])
+router = APIRouter(prefix="/v1/conversations/{conversation_id:id}", route_class=AuthenticatedRoute, tags=["history"])
 
 
 class TranscriptQuery(PageQuery):

@@ -85,7 +85,7 @@ async def list_events(query: Annotated[EventQuery, Query()], caller: RunReader, 
     return JsonResponse(pager.page(found, query.size, read=_read, position_of=lambda event: event.seq))
 
 
-@router.get("/{event_id:path}", operation_id="getEvent", response_model=EventRead, responses=problems(404))
+@router.get("/{event_id:id}", operation_id="getEvent", response_model=EventRead, responses=problems(404))
 async def get_event(event_id: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read a row of the event log."""
     async with host.reads.connect() as connection:

@@ -29,7 +29,7 @@ _ANY_BYTES: dict[str, Any] = {
 
 
 @router.put(
-    "/{file_key:path}",
+    "/{file_key:id}",
     operation_id="putFile",
     response_model=FileRead,
     responses=problems(400, 413),
@@ -43,6 +43,13 @@ async def put_file(
     file_name: Annotated[FileName | None, Query(description="Name of the file, for people.")] = None,
 ) -> JsonResponse:
     """Create or replace a file. The body is its content, whatever its type."""
+    if file_key.endswith("/content"):
+        raise invalid(
+            "file_key",
+            "must not end in /content: it would be taken for the bytes of another file",
+            file_key,
+            status=422,
+        )
     if file_name in {".", ".."}:
         raise invalid("file_name", "must be the name of a file, not of a folder", file_name, status=422)
     mime_type = _mime_type(request)
@@ -70,7 +77,7 @@ async def list_files(query: Annotated[PageQuery, Query()], caller: RunReader, ho
 
 # Before the route of the metadata, whose key may hold slashes and would take this path too.
 @router.get(
-    "/{file_key:path}/content",
+    "/{file_key:id}/content",
     operation_id="getFileContent",
     response_class=Response,
     responses=DOWNLOAD_RESPONSES,
@@ -91,14 +98,14 @@ async def get_file_content(file_key: Identifier, caller: RunReader, host: Host, 
     return Response(content, status_code=200 if part is None else 206, headers=download.headers_of(part))
 
 
-@router.get("/{file_key:path}", operation_id="getFile", response_model=FileRead, responses=problems(404))
+@router.get("/{file_key:id}", operation_id="getFile", response_model=FileRead, responses=problems(404))
 async def get_file(file_key: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read what is known of a file."""
     async with host.reads.connect() as connection:
         return JsonResponse(asdict(await FileStore(connection, caller.workspace_id).get(file_key)))
 
 
-@router.delete("/{file_key:path}", operation_id="deleteFile", status_code=204, responses=problems(404))
+@router.delete("/{file_key:id}", operation_id="deleteFile", status_code=204, responses=problems(404))
 async def delete_file(file_key: Identifier, caller: AgentWriter, host: Host) -> Response:
     """Delete a file and take it back from open runs."""
     async with host.engine.begin() as connection:

@@ -35,7 +35,7 @@ _DOCUMENT: dict[str, Any] = {
 
 
 @router.put(
-    "/{document_id:path}",
+    "/{document_id:id}",
     operation_id="putKnowledgeDocument",
     response_model=DocumentReceipt,
     responses=problems(400, 404, 413, 415),
@@ -56,6 +56,13 @@ async def put_document(
 
     It is cut into passages at once. Who asks meanwhile finds the old passages or the new ones.
     """
+    if document_id.endswith("/content"):
+        raise invalid(
+            "document_id",
+            "must not end in /content: it would be taken for the bytes of another document",
+            document_id,
+            status=422,
+        )
     read_metadata = _metadata(metadata)
     async with host.reads.connect() as connection:
         base = await KnowledgeStore(connection, caller.workspace_id).get(kb_id)
@@ -92,7 +99,7 @@ async def list_documents(
 
 # Before the route of the metadata, whose id may hold slashes and would take this path too.
 @router.get(
-    "/{document_id:path}/content",
+    "/{document_id:id}/content",
     operation_id="getKnowledgeDocumentContent",
     response_class=Response,
     responses=DOWNLOAD_RESPONSES,
@@ -117,7 +124,7 @@ async def get_document_content(
 
 
 @router.get(
-    "/{document_id:path}", operation_id="getKnowledgeDocument", response_model=DocumentRead, responses=problems(404)
+    "/{document_id:id}", operation_id="getKnowledgeDocument", response_model=DocumentRead, responses=problems(404)
 )
 async def get_document(kb_id: BaseId, document_id: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read what is known of a document."""
@@ -125,7 +132,7 @@ async def get_document(kb_id: BaseId, document_id: Identifier, caller: RunReader
         return JsonResponse(asdict(await DocumentStore(connection, caller.workspace_id, kb_id).get(document_id)))
 
 
-@router.delete("/{document_id:path}", operation_id="deleteKnowledgeDocument", status_code=204, responses=problems(404))
+@router.delete("/{document_id:id}", operation_id="deleteKnowledgeDocument", status_code=204, responses=problems(404))
 async def delete_document(kb_id: BaseId, document_id: Identifier, caller: AgentWriter, host: Host) -> Response:
     """Delete a document with its passages, and take it back from open runs as a file."""
     async with host.engine.begin() as connection:

@@ -16,7 +16,7 @@ from stores.models import ModelRow, ModelStore
 router = APIRouter(prefix="/v1/models", route_class=AuthenticatedRoute, tags=["resources"])
 
 
-@router.put("/{model_id:path}", operation_id="putModel", response_model=ModelRead, responses=problems(409, body=True))
+@router.put("/{model_id:id}", operation_id="putModel", response_model=ModelRead, responses=problems(409, body=True))
 async def put_model(model_id: Identifier, body: ModelRequest, caller: AgentWriter, host: Host) -> JsonResponse:
     """Create or replace a model. Runs use it as it is from their next call on."""
     async with host.engine.begin() as connection:
@@ -35,14 +35,14 @@ async def list_models(query: Annotated[PageQuery, Query()], caller: RunReader, h
     return JsonResponse(pager.page(found, query.size, read=_read, position_of=lambda model: model.model_id))
 
 
-@router.get("/{model_id:path}", operation_id="getModel", response_model=ModelRead, responses=problems(404))
+@router.get("/{model_id:id}", operation_id="getModel", response_model=ModelRead, responses=problems(404))
 async def get_model(model_id: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read a model."""
     async with host.reads.connect() as connection:
         return JsonResponse(_read(await ModelStore(connection, caller.workspace_id).get(model_id)))
 
 
-@router.delete("/{model_id:path}", operation_id="deleteModel", status_code=204, responses=problems(404))
+@router.delete("/{model_id:id}", operation_id="deleteModel", status_code=204, responses=problems(404))
 async def delete_model(model_id: Identifier, caller: AgentWriter, host: Host) -> Response:
     """Delete a model with its key, and take it back from open runs."""
     async with host.engine.begin() as connection:

@@ -1,15 +1,16 @@
 """Runs: create, list, read, cancel."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, TypeAlias
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime, BeforeValidator, ValidationError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.acceptance import Answer
+from api.announcements import tell_readers
 from api.auth import AuthenticatedRoute, Caller, RunReader, RunWriter
 from api.encoding import JsonResponse
 from api.idempotency import IdempotencyKey, KeyedRequest
@@ -28,6 +29,16 @@ from stores.runs import RunFilter, RunStore
 router = APIRouter(prefix="/v1/runs", route_class=AuthenticatedRoute, tags=["runs"])
 
 
+def _written_out(value: str) -> str:
+    """Refuse a bare number, which would be taken for seconds since 1970."""
+    if "T" not in value.upper():
+        raise ValueError("write a time of RFC 3339, such as 2026-01-02T03:04:05Z")
+    return value
+
+
+_Time: TypeAlias = Annotated[AwareDatetime, BeforeValidator(_written_out)]
+
+
 class RunQuery(PageQuery):
     """Filters of the list of runs."""
 
@@ -36,8 +47,8 @@ class RunQuery(PageQuery):
     runner_id: Identifier | None = None
     conversation_id: Identifier | None = None
     bot_id: Identifier | None = None
-    created_after: AwareDatetime | None = None
-    created_before: AwareDatetime | None = None
+    created_after: _Time | None = None
+    created_before: _Time | None = None
 
 
 @router.post(
@@ -132,7 +143,7 @@ async def cancel_run(
 
     answer = await host.acceptance.carry_out(write)
     if sequence is not None:
-        await host.cancellation.tell_readers(run_id, sequence)
+        await tell_readers(host.engine, run_id, sequence)
     return answer_with(answer)
 
 

@@ -16,7 +16,7 @@ from stores.skills import SkillRow, SkillStore
 router = APIRouter(prefix="/v1/skills", route_class=AuthenticatedRoute, tags=["resources"])
 
 
-@router.put("/{skill_name:path}", operation_id="putSkill", response_model=SkillRead, responses=problems(body=True))
+@router.put("/{skill_name:id}", operation_id="putSkill", response_model=SkillRead, responses=problems(body=True))
 async def put_skill(skill_name: Identifier, body: SkillRequest, caller: AgentWriter, host: Host) -> JsonResponse:
     """Create or replace a skill."""
     async with host.engine.begin() as connection:
@@ -35,14 +35,14 @@ async def list_skills(query: Annotated[PageQuery, Query()], caller: RunReader, h
     return JsonResponse(pager.page(found, query.size, read=_summary, position_of=lambda skill: skill.skill_name))
 
 
-@router.get("/{skill_name:path}", operation_id="getSkill", response_model=SkillRead, responses=problems(404))
+@router.get("/{skill_name:id}", operation_id="getSkill", response_model=SkillRead, responses=problems(404))
 async def get_skill(skill_name: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read a skill with its instructions."""
     async with host.reads.connect() as connection:
         return JsonResponse(_read(await SkillStore(connection, caller.workspace_id).get(skill_name)))
 
 
-@router.delete("/{skill_name:path}", operation_id="deleteSkill", status_code=204, responses=problems(404))
+@router.delete("/{skill_name:id}", operation_id="deleteSkill", status_code=204, responses=problems(404))
 async def delete_skill(skill_name: Identifier, caller: AgentWriter, host: Host) -> Response:
     """Delete a skill and take it back from open runs."""
     async with host.engine.begin() as connection:

@@ -24,7 +24,7 @@ class ToolQuery(PageQuery):
 
 
 @router.put(
-    "/v1/tool-servers/{server_id:path}",
+    "/v1/tool-servers/{server_id:id}",
     operation_id="putToolServer",
     response_model=ToolServerRead,
     responses=problems(409, body=True),
@@ -52,7 +52,7 @@ async def list_tool_servers(query: Annotated[PageQuery, Query()], caller: RunRea
 
 
 @router.get(
-    "/v1/tool-servers/{server_id:path}",
+    "/v1/tool-servers/{server_id:id}",
     operation_id="getToolServer",
     response_model=ToolServerRead,
     responses=problems(404),
@@ -64,7 +64,7 @@ async def get_tool_server(server_id: Identifier, caller: RunReader, host: Host) 
 
 
 @router.delete(
-    "/v1/tool-servers/{server_id:path}", operation_id="deleteToolServer", status_code=204, responses=problems(404)
+    "/v1/tool-servers/{server_id:id}", operation_id="deleteToolServer", status_code=204, responses=problems(404)
 )
 async def delete_tool_server(server_id: Identifier, caller: AgentWriter, host: Host) -> Response:
     """Delete a tool server with its secrets and tools, and take these back from open runs."""
@@ -74,7 +74,7 @@ async def delete_tool_server(server_id: Identifier, caller: AgentWriter, host: H
 
 
 @router.post(
-    "/v1/tool-servers/{server_id:path}/refresh",
+    "/v1/tool-servers/{server_id:id}/refresh",
     operation_id="refreshToolServer",
     response_model=ToolRefreshRead,
     responses=problems(404, 409, 502),
@@ -99,7 +99,7 @@ async def list_tools(query: Annotated[ToolQuery, Query()], caller: RunReader, ho
     return JsonResponse(pager.page(found, query.size, read=_summary, position_of=lambda tool: tool.tool_name))
 
 
-@router.get("/v1/tools/{tool_name:path}", operation_id="getTool", response_model=ToolRead, responses=problems(404))
+@router.get("/v1/tools/{tool_name:id}", operation_id="getTool", response_model=ToolRead, responses=problems(404))
 async def get_tool(tool_name: Identifier, caller: RunReader, host: Host) -> JsonResponse:
     """Read a tool with the schema of its arguments."""
     async with host.reads.connect() as connection:

@@ -13,7 +13,7 @@ from activities.commits import FLUSH_AFTER_SECONDS, FLUSH_ROWS
 from runhost.protocol import EXCERPT_CHARACTERS, MAX_INLINE_ARTIFACT_BYTES, MAX_INLINE_TEXT_BYTES, MAX_RESULT_BYTES
 from stores.artifacts import ArtifactStore
 from stores.journal import AttemptEnd, Batch, JournalStore
-from stores.tables import artifact, event_log, runner_state
+from stores.tables import artifact, event_log, runner_state, transcript
 from tests.eventually import eventually
 from tests.fixtures.host import WORKSPACE, OpenedRun
 
@@ -126,6 +126,29 @@ async def test_artifacts_are_shown_by_the_next_message(opened_run: OpenedRun) ->
         logged = (await connection.execute(select(event_log).where(event_log.c.source == "runner"))).mappings().one()
     assert (logged["event_type"], logged["sequence"]) == ("artifact.created", row.sequence)
     assert logged["event_id"] == f"{opened_run.run_id}:{row.sequence}"
+
+
+async def test_inline_base64_of_a_runner_reaches_neither_event_log_nor_transcript(opened_run: OpenedRun) -> None:
+    """PM-13: in a message that is completed, in the last one, in an artifact, in the result of a tool."""
+    journal = await opened_run.journal()
+    canary = base64.b64encode(b"canary").decode()
+    content = [{"type": "text", "text": "look"}, {"type": "image_base64", "image_base64": canary}]
+    linked = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{canary}"}}]
+    call = {"tool_call_id": "c1", "tool_name": "draw"}
+    for result in (
+        ("tool.call.started", call | {"parameters": {"image_base64": canary}}),
+        ("tool.call.completed", call | {"result": {"image_base64": canary}}),
+        ("artifact.created", {"artifact_type": "image", "content_base64": canary}),
+        ("message.completed", {"message": {"role": "assistant", "content": content}}),
+        ("run.completed", {"finish_reason": "stop", "message": {"role": "assistant", "content": linked}}),
+    ):
+        await journal.add(opened_run.result(*result))
+    async with opened_run.host.engine.connect() as connection:
+        items = (await connection.execute(select(transcript))).mappings().all()
+        logged = (await connection.execute(select(event_log))).mappings().all()
+    assert [item["content"] for item in items] == ["hello", "look", ""]
+    assert {row["event_type"] for row in logged} > {"tool.call.completed", "artifact.created"}
+    assert canary not in str(items) + str(logged)
 
 
 async def test_state_is_kept_with_the_row_that_set_it(opened_run: OpenedRun) -> None:

@@ -25,6 +25,7 @@ from api.services import Services
 from stores.driver import driver_pool
 from stores.engine import build_engine
 from stores.keys import KeyStore, new_secret
+from tests.api.fake_tools import FakeTools
 from tests.api.ledger_writer import LedgerWriter
 from tests.eventually import eventually
 from tests.fixtures.databases import TestDatabases
@@ -131,6 +132,7 @@ def assemble(stack: AsyncExitStack, database_url: str, client: Client, **more: A
         "temporal": client,
         "task_queue": f"test-{uuid.uuid4().hex}",
         "version": "0.0.1",
+        "tools": FakeTools(),
     }
     dependencies = ApiDependencies(**wired | more)
     return Host(build_app(dependencies), dependencies, stack)

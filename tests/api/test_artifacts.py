@@ -2,14 +2,18 @@
 
 import base64
 import hashlib
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import ColumnElement, delete, func, update
 
 from api.ranges import ByteRange, Unsatisfiable, requested_range
+from stores.artifacts import ArtifactStore, NewFile
+from stores.file_root import FileRoot
 from stores.tables import artifact, artifact_blob
-from tests.api.conftest import Host, event
+from tests.api.conftest import RUNNER, Host, NewHost, event
 
 CONTENT = bytes(range(256)) * 3_000
 
@@ -128,6 +132,30 @@ async def test_artifacts_of_a_run_are_paged(host: Host) -> None:
         if cursor is None:
             break
     assert (len(seen), seen) == (5, sorted(set(seen)))
+
+
+async def test_file_artifact_is_served_as_long_as_it_is_in_its_folder(new_host: NewHost, tmp_path: Path) -> None:
+    """H-F3: checked again by each read; nothing tells where it is."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "secret").write_bytes(CONTENT)
+    (root / "f").write_bytes(CONTENT)
+    host = await new_host(file_root=root)
+    run = await host.run()
+    async with host.engine.begin() as connection:
+        store = ArtifactStore(connection, host.workspace, FileRoot(root))
+        new = NewFile(Path("f"), artifact_type="file", source="tool", run_id=UUID(run["run_id"]), runner_id=RUNNER)
+        kept = await store.add_file(new)
+    path = f"/v1/artifacts/{kept.artifact_id}"
+    assert str(root) not in (await host.client.get(path)).text
+    assert (await host.client.get(f"{path}/content")).content == CONTENT
+    part = await host.client.get(f"{path}/content", headers={"Range": "bytes=300000-699999"})
+    assert (part.status_code, part.content) == (206, CONTENT[300_000:700_000])
+    (root / "f").unlink()
+    (root / "f").symlink_to(tmp_path / "secret")
+    answer = await host.client.get(f"{path}/content")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert str(tmp_path) not in answer.text
 
 
 async def test_inline_content_is_kept_out_of_the_event_log(host: Host) -> None:

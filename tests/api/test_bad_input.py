@@ -134,6 +134,8 @@ QUERIES = [
     ("/v1/runs", "created_after", "2026-01-01T00:00:00"),
     ("/v1/runs", "agent_id", "x" * 256),
     ("/v1/runs", "agent_id", "a\x00"),
+    ("/v1/runs", "created_after", "1767323045"),
+    ("/v1/runs", "created_before", "2026-01-02T03:04:05"),
     ("/v1/events", "run_id", "x"),
     ("/v1/events", "event_type", "X"),
     ("/v1/conversations/c/search", "query", ""),
@@ -160,7 +162,10 @@ async def test_made_up_cursor_is_refused(host: Host, path: str, cursor: str) -> 
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/events/a%00b", "/v1/events/" + "x" * 256, "/v1/artifacts/a%00b", "/v1/agents/a%00", "/v1/bindings/%7f"],
+    [
+        *("/v1/events/a%00b", "/v1/events/a%0Ab", "/v1/events/" + "x" * 256),
+        *("/v1/artifacts/a%00b", "/v1/agents/a%00", "/v1/agents/a%0A", "/v1/bindings/%7f"),
+    ],
 )
 async def test_id_in_a_path_that_can_be_none_is_refused(host: Host, path: str) -> None:
     assert (await host.client.get(path)).status_code == 422

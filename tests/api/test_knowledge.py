@@ -109,6 +109,11 @@ async def test_name_and_metadata_come_with_the_query(host: Host, document: dict[
     assert await ask(host, "refund", filters={"lang": "zh"}) == []
 
 
+async def test_id_that_would_be_read_as_the_content_of_another_is_refused(host: Host, document: dict[str, Any]) -> None:
+    answer = await put(host.client, path=f"{DOCUMENT}/content")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "document_id")
+
+
 async def test_documents_are_listed_read_and_deleted(host: Host, document: dict[str, Any]) -> None:
     await put(host.client, "other", f"{BASE}/documents/a")
     first = (await host.client.get(f"{BASE}/documents", params={"limit": 1})).json()

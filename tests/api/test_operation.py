@@ -12,6 +12,7 @@ from temporalio.client import Client
 from api.encoding import encode
 from runhost.cli.migrate import upgrade
 from runhost.embedded import DataDirectory, EmbeddedPostgres
+from runhost.protocol.host_api import HOST_METHODS
 from stores.engine import build_engine
 from stores.events import EventStore
 from stores.runs import RunStore
@@ -130,15 +131,27 @@ class TestOpenApi:
     async def test_document_is_openapi_3_1_with_stable_operation_ids(self, host: Host) -> None:
         document = (await (await host.bearer(None)).get("/openapi.json")).json()
         assert document["openapi"].startswith("3.1")
-        operations = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
-        assert operations == {
+        operations = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+        assert len(operations) == len(set(operations))
+        assert {operation for operation in operations if not operation.startswith("host")} == {
             *("postEvent", "listEvents", "getEvent"),
             *("createRun", "listRuns", "getRun", "cancelRun", "streamRun"),
-            *("listRunEvents", "listAttempts", "listRunArtifacts"),
+            *("listRunEvents", "listAttempts", "listRunArtifacts", "listRunAccesses"),
+            *("getRunAuthorization", "revokeRunGrant"),
             *("getTranscript", "searchTranscript", "getArtifact", "getArtifactContent"),
             *("putAgent", "listAgents", "getAgent", "putBinding", "listBindings", "getBinding", "listRunners"),
+            *("putModel", "listModels", "getModel", "deleteModel"),
+            *("putToolServer", "listToolServers", "getToolServer", "deleteToolServer", "refreshToolServer"),
+            *("listTools", "getTool"),
+            *("putSkill", "listSkills", "getSkill", "deleteSkill"),
+            *("putFile", "listFiles", "getFile", "getFileContent", "deleteFile"),
+            *("putKnowledgeBase", "listKnowledgeBases", "getKnowledgeBase", "deleteKnowledgeBase"),
+            *("putKnowledgeDocument", "listKnowledgeDocuments", "getKnowledgeDocument"),
+            *("getKnowledgeDocumentContent", "deleteKnowledgeDocument", "retrieveKnowledge"),
             *("getHealth", "getReadiness", "getMetrics"),
         }
+        assert {"hostInvokeLlmStream", "hostStateGet", "hostGetLangbotVersion"} < set(operations)
+        assert sum(operation.startswith("host") for operation in operations) == len(HOST_METHODS)
 
     async def test_refusals_are_described_as_problems(self, host: Host) -> None:
         document = host.app.openapi()
@@ -147,6 +160,15 @@ class TestOpenApi:
         for status in ("400", "401", "403", "404", "409", "413", "415", "422", "503"):
             schema = answers[status]["content"]["application/problem+json"]["schema"]
             assert schema == {"$ref": "#/components/schemas/ProblemDocument"}
+
+    @pytest.mark.parametrize(
+        ("path", "methods"), [("/v1/runs", "GET, POST"), ("/v1/models/m1", "DELETE, GET, PUT"), ("/healthz", "GET")]
+    )
+    async def test_method_that_a_path_does_not_take_is_told_those_that_it_takes(
+        self, host: Host, path: str, methods: str
+    ) -> None:
+        answer = await host.client.patch(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods)
 
     async def test_routes_ask_for_a_key(self, host: Host) -> None:
         paths = host.app.openapi()["paths"]

@@ -215,6 +215,10 @@ class TestFiles:
         known = await host.client.get("/v1/files/rules/a.json/content", headers={"If-None-Match": read.headers["etag"]})
         assert (known.status_code, known.content) == (304, b"")
 
+    async def test_key_that_would_be_read_as_the_content_of_another_is_refused(self, host: Host) -> None:
+        answer = await host.client.put("/v1/files/rules/content", content=b"x")
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "file_key")
+
     async def test_empty_file_without_a_type_is_a_file(self, host: Host) -> None:
         made = (await host.client.put("/v1/files/k")).json()
         assert (made["size_bytes"], made["mime_type"], made["file_name"]) == (0, None, None)

@@ -19,7 +19,7 @@ class Budget:
 
     def __str__(self) -> str:
         bounds = (("value <=", self.value_at_most), ("ratio <=", self.ratio_at_most), ("ratio >=", self.ratio_at_least))
-        return " and ".join(f"{name} {bound:g}" for name, bound in bounds if bound is not None)
+        return " and ".join(f"{name} {bound:g}" for name, bound in bounds if bound is not None) or "none"
 
     def is_met(self, value: float, ratio: float) -> bool:
         """Say whether all bounds hold."""

@@ -43,8 +43,8 @@ from tests.fixtures.host import Host, make_envelope
 from tests.host_api.conftest import make_services
 
 IDENTITY = "runhost/scripted"
-PROMPT: JsonObject = {"llm_model_uuid": "m1", "messages": [{"role": "user", "content": "hi"}]}
-RERANK: JsonObject = {"rerank_model_id": "m1", "query": "q", "documents": ["a", "b"]}
+PROMPT: Any = {"llm_model_uuid": "m1", "messages": [{"role": "user", "content": "hi"}]}
+RERANK: Any = {"rerank_model_id": "m1", "query": "q", "documents": ["a", "b"]}
 TOO_LONG = "x" * (1024 * 1024)
 
 Narrow: TypeAlias = Callable[[Authorization], Authorization]
@@ -127,9 +127,9 @@ def storage(area: str, granted: JsonObject, over_limit: tuple[JsonObject, str] |
 
 VALUE = base64.b64encode(b"bytes").decode()
 LARGE = base64.b64encode(bytes(10 * 1024 * 1024 + 1)).decode()
-LONG_KEY = ({"key": "k" * 256}, "invalid_argument")
-LONG_TEXT_PROMPT = PROMPT | {"messages": [{"role": "user", "content": TOO_LONG}]}
-ELSEWHERE = ({"conversation_id": "c2"}, "unauthorized")
+LONG_KEY: Any = ({"key": "k" * 256}, "invalid_argument")
+LONG_TEXT_PROMPT: Any = PROMPT | {"messages": [{"role": "user", "content": TOO_LONG}]}
+ELSEWHERE: Any = ({"conversation_id": "c2"}, "unauthorized")
 
 _models = with_operations("models", ["rerank"])
 _writers = with_operations("models", ["invoke", "stream"])
@@ -258,6 +258,8 @@ class Workspace:
 
     host: Host
     services: HostServices
+    audit: AccessAudit
+    api: HostApi
     tool_name: str = ""
 
     async def open(self, narrow: Narrow | None = None) -> Credentials:
@@ -292,19 +294,17 @@ class Workspace:
         """Call a method; return ``ok`` or the code of the refusal, which the audit has to tell as well."""
         if params.get("tool_name") == "t1":
             params = params | {"tool_name": self.tool_name}
-        async with AccessAudit(self.services.pool) as audit:
-            api = HostApi(self.services, audit)
-            try:
-                if HOST_METHODS[name].is_stream:
-                    events = [event async for event in api.stream(credentials, name, params)]
-                    answers = events
-                else:
-                    answers = [await api.call(credentials, name, params)]
-                for answer in answers:
-                    HOST_METHODS[name].returns.model_validate(answer)
-                result = "ok"
-            except HostCallError as refusal:
-                result = refusal.code.value
+        try:
+            if HOST_METHODS[name].is_stream:
+                answers = [event async for event in self.api.stream(credentials, name, params)]
+            else:
+                answers = [await self.api.call(credentials, name, params)]
+            for answer in answers:
+                HOST_METHODS[name].returns.model_validate(answer)
+            result = "ok"
+        except HostCallError as refusal:
+            result = refusal.code.value
+        await self.audit.flush()
         async with self.host.engine.connect() as connection:
             rows = await connection.execute(access_audit.select().order_by(access_audit.c.access_id.desc()).limit(1))
             noted = rows.mappings().one()
@@ -324,8 +324,11 @@ async def workspace(
         stack.push_async_callback(engine.dispose)
         pool = await stack.enter_async_context(driver_pool(url, size=5, application_name="tests"))
         host = Host(engine, url)
-        services = make_services(host, pool, file_root=tmp_path_factory.mktemp("files"), models=FakeModels(), tools=Tools())
-        made = Workspace(host, services)
+        services = make_services(
+            host, pool, file_root=tmp_path_factory.mktemp("files"), models=FakeModels(), tools=Tools()
+        )
+        audit = await stack.enter_async_context(AccessAudit(pool))
+        made = Workspace(host, services, audit, HostApi(services, audit))
         await host.put_agent(bind=False)
         await fill(made)
         yield made
@@ -404,8 +407,9 @@ async def test_reaching_beyond_the_scope_is_refused(workspace: Workspace, name: 
 
 @every_method
 async def test_run_that_has_ended_is_refused(workspace: Workspace, name: str) -> None:
-    """PM-4."""
+    """PM-4: also where the gate still remembers the session."""
     credentials = await workspace.open()
+    assert await workspace.ask(credentials, name, ROWS[name].granted) == "ok"
     async with workspace.host.engine.begin() as connection:
         runs = RunStore(connection)
         await runs.settle(await runs.load(UUID(credentials.run_id), lock=True), RunEnd(RunStatus.COMPLETED))
@@ -414,8 +418,9 @@ async def test_run_that_has_ended_is_refused(workspace: Workspace, name: str) ->
 
 @every_method
 async def test_older_attempt_is_refused(workspace: Workspace, name: str) -> None:
-    """INV-5, PM-4."""
+    """INV-5, PM-4: also where the gate still remembers the session."""
     credentials = await workspace.open()
+    assert await workspace.ask(credentials, name, ROWS[name].granted) == "ok"
     async with workspace.host.engine.begin() as connection:
         await AttemptStore(connection).open(
             UUID(credentials.run_id), ActivityExecution("temporal", "1", 2, "test-worker")

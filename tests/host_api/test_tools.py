@@ -183,11 +183,11 @@ async def test_activation_without_a_name_is_invalid(registered: GrantedRun, para
 
 async def test_activation_after_the_attempt_is_refused(registered: GrantedRun) -> None:
     """INV-5."""
-    await registered.next_attempt()
+    newer = await registered.next_attempt()
     with pytest.raises(HostCallError) as caught:
         await activate(registered, "s1")
     assert caught.value.code == ErrorCode.UNAUTHORIZED
-    assert await activated(registered) is None
+    assert await activated(newer) is None
 
 
 async def test_activation_is_described_with_the_skills_of_the_run(registered: GrantedRun) -> None:

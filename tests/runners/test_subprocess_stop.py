@@ -193,7 +193,10 @@ async def test_200_runs_leave_nothing(tmp_path: Path) -> None:
     for _ in range(20):
         await asyncio.gather(*(_one(start_program(program)) for _ in range(10)))
     gc.collect()
-    assert _held() == before
+    descriptors, threads, has_children = _held()
+    # Fewer is no leak: what an earlier test left to the collector may be gone by now.
+    assert descriptors <= before[0]
+    assert (threads, has_children) == before[1:]
 
 
 async def _one(session: ProgramSession) -> None:

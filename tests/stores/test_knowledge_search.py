@@ -86,22 +86,22 @@ async def test_scores_fall_and_equal_ones_keep_their_order(engine: AsyncEngine, 
 @pytest.mark.parametrize(
     ("filters", "languages"),
     [
-        (None, {"en", "zh", "ja"}),
-        ({}, {"en", "zh", "ja"}),
-        ({"language": "zh"}, {"zh"}),
-        ({"language": "zh", "topic": "refunds"}, {"zh"}),
-        ({"language": "zh", "topic": "none"}, set()),
-        ({"rank": 2}, set()),
-        ({"rank": "1"}, set()),
-        ({"nul\x00": "\ud800"}, set()),
+        (None, ["en", "ja", "zh"]),
+        ({}, ["en", "ja", "zh"]),
+        ({"language": "zh"}, ["zh"]),
+        ({"language": "zh", "topic": "refunds"}, ["zh"]),
+        ({"language": "zh", "topic": "none"}, []),
+        ({"rank": 2}, []),
+        ({"rank": "1"}, []),
+        ({"nul\x00": "\ud800"}, []),
     ],
     ids=str,
 )
 async def test_filters_narrow_to_documents_with_equal_metadata(
-    engine: AsyncEngine, base: KnowledgeBaseRow, filters: Any, languages: set[str]
+    engine: AsyncEngine, base: KnowledgeBaseRow, filters: Any, languages: list[str]
 ) -> None:
     found = await ask(engine, base, "refund 退款 返金", filters=filters)
-    assert {hit.document_id.split("/")[0] for hit in found} == languages
+    assert sorted({hit.document_id.split("/")[0] for hit in found}) == languages
 
 
 @pytest.mark.parametrize(

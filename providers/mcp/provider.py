@@ -11,6 +11,7 @@ from providers.mcp.failures import is_connection_gone, is_session_gone, translat
 from providers.mcp.policy import StdioPolicy
 from providers.mcp.results import check_parameters
 from providers.mcp.session import ToolSession
+from providers.own_tasks import in_own_task
 from providers.tools import ToolServerAddress
 from runhost.protocol import JsonObject
 from runhost.protocol.host_api import ToolDetail, ToolResult
@@ -106,7 +107,7 @@ class McpToolProvider:
         try:
             session = await self._session(address)
             try:
-                return await session.call(remote_name, parameters, meta, seconds)
+                return await in_own_task(session.call(remote_name, parameters, meta, seconds))
             except MCPError as error:
                 if is_connection_gone(error):
                     session.discard()
@@ -114,7 +115,7 @@ class McpToolProvider:
                     raise
                 session.discard()
             session = await self._session(address)
-            return await session.call(remote_name, parameters, meta, seconds)
+            return await in_own_task(session.call(remote_name, parameters, meta, seconds))
         except MCPError as error:
             raise translate(error, address.server_id, address.secrets) from None
 

@@ -13,6 +13,7 @@ import httpx
 from providers.errors import AnswerTooLarge, ProviderError, ProviderTimeout, quote
 from providers.models import ModelEndpoint
 from providers.openai.answers import broken, error_message, is_retryable
+from providers.own_tasks import in_own_task, steps_in_own_tasks
 from runhost.sse import EventStreamParser, EventTooLong
 
 CONNECT_SECONDS: Final = 10.0
@@ -48,7 +49,8 @@ def build_client() -> httpx.AsyncClient:
 class EndpointTransport:
     """Sends requests to model endpoints. Nothing is sent twice.
 
-    Cancelling a call, or closing a generator, closes its connection and so ends the work on the other side.
+    Cancelling a call, once or more often, or closing a generator closes its connection and so ends the work on the
+    other side.
     """
 
     def __init__(self, client: httpx.AsyncClient) -> None:
@@ -68,10 +70,9 @@ class EndpointTransport:
         Raises:
             ProviderError: There is none; `RefusedRequest` where the endpoint says so.
         """
-        async with self._exchange(endpoint, url, body, idempotency_key, timeout_seconds) as response:
-            return await self._read(response, MAX_ANSWER_BYTES)
+        return await in_own_task(self._post(endpoint, url, body, idempotency_key, timeout_seconds))
 
-    async def events(
+    def events(
         self, endpoint: ModelEndpoint, url: str, body: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> AsyncGenerator[bytes, None]:
         """Yield the data of each event of the answer; an answer in one piece, as JSON, is one event.
@@ -79,6 +80,22 @@ class EndpointTransport:
         Raises:
             ProviderError: As `post`, or it breaks off.
         """
+        return steps_in_own_tasks(self._events(endpoint, url, body, idempotency_key))
+
+    async def _post(
+        self,
+        endpoint: ModelEndpoint,
+        url: str,
+        body: Mapping[str, Any],
+        idempotency_key: str | None,
+        timeout_seconds: float | None,
+    ) -> bytes:
+        async with self._exchange(endpoint, url, body, idempotency_key, timeout_seconds) as response:
+            return await self._read(response, MAX_ANSWER_BYTES)
+
+    async def _events(
+        self, endpoint: ModelEndpoint, url: str, body: Mapping[str, Any], idempotency_key: str | None
+    ) -> AsyncGenerator[bytes, None]:
         async with self._exchange(endpoint, url, body, idempotency_key, None) as response:
             if _content_type(response) == "application/json":
                 yield await self._read(response, MAX_ANSWER_BYTES)

@@ -1,17 +1,18 @@
-"""`runhost runs authorization` and `runhost runs revoke`: what a run may reach, and taking it back."""
+"""`runhost runs authorization | accesses | revoke`: what a run may reach, what it did reach, and taking it back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runhost.cli.host import ApiKey, ApiUrl, AsJson, talk
 from runhost.cli.output import EXIT_USAGE, cell, fail, new_table, note, results, write_json
+from runhost.cli.paging import MAX_ITEMS, read_items
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from runhost.client import Authorization, RevocationKind, RunAuthorization, RunhostClient
+    from runhost.client import AccessRead, Authorization, RevocationKind, RunAuthorization, RunhostClient
 
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, as `runhost runs list` shows it.")]
 KINDS: "tuple[RevocationKind, ...]" = ("model", "tool", "knowledge_base", "skill", "file", "run")
@@ -36,6 +37,28 @@ def authorization_command(
             note("The run is not prepared yet; what it is granted is decided then.")
         else:
             results().print(_table(found))
+
+    talk(api, key, command)
+
+
+def accesses_command(
+    run_id: RunId,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_ITEMS, help="Calls at most, from the newest.")] = 100,
+    api: ApiUrl = None,
+    key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the calls that a run made of the host, granted and refused ones, the newest first."""
+
+    async def command(client: "RunhostClient") -> None:
+        found = await read_items(lambda size, cursor: client.list_accesses(run_id, limit=size, cursor=cursor), limit)
+        if as_json:
+            for access in found:
+                write_json(access.model_dump(mode="json"))
+        elif found:
+            results().print(_access_table(found))
+        else:
+            note("The run has called nothing yet.")
 
     talk(api, key, command)
 
@@ -67,6 +90,14 @@ def revoke_command(
             note(f"Run {left.run_id} has lost {what}. `runhost runs authorization {left.run_id}` shows what is left.")
 
     talk(api, key, command)
+
+
+def _access_table(accesses: "Sequence[AccessRead]") -> "Table":
+    table = new_table("when (UTC)", "attempt", "call", "of", "scope", "result", "ms")
+    for access in accesses:
+        cells = (access.created_at, access.attempt, access.action, access.resource, access.scope, access.result)
+        table.add_row(*(cell(value) for value in cells), f"{access.duration_ms:.1f}")
+    return table
 
 
 def _table(found: "RunAuthorization") -> "Table":

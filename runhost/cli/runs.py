@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runhost.cli.grants import authorization_command, revoke_command
+from runhost.cli.grants import accesses_command, authorization_command, revoke_command
 from runhost.cli.host import ApiKey, ApiUrl, AsJson, examples, talk
 from runhost.cli.output import cell, new_table, note, results, seconds_between, status_cell, write_json
 from runhost.cli.paging import MAX_ITEMS, read_items
@@ -136,6 +136,9 @@ def cancel_command(
 app.command(
     "authorization", epilog=examples("runhost runs authorization RUN_ID", "runhost runs authorization RUN_ID --json")
 )(authorization_command)
+app.command("accesses", epilog=examples("runhost runs accesses RUN_ID", "runhost runs accesses RUN_ID --json"))(
+    accesses_command
+)
 app.command(
     "revoke",
     epilog=examples("runhost runs revoke RUN_ID model gpt --reason 'too dear'", "runhost runs revoke RUN_ID run"),

@@ -11,6 +11,9 @@ from runhost.cli.registry_commands import end_entry, secret_from_environment, se
 if TYPE_CHECKING:
     from runhost.client import RunhostClient
 
+# A server may offer a thousand; these many say enough to see that it is the right one.
+NAMED_TOOLS = 10
+
 ServerId = Annotated[
     str,
     typer.Argument(metavar="SERVER_ID", help="Id of the server, of your choice; it begins the names of its tools."),
@@ -157,4 +160,6 @@ async def _refresh(client: "RunhostClient", server_id: str, *, as_json: bool) ->
         for tool in tools:
             write_json(tool.model_dump(mode="json"))
     else:
-        note(f"It offers {len(tools)} tools: {', '.join(tool.tool_name for tool in tools) or 'none'}.")
+        named = ", ".join(tool.tool_name for tool in tools[:NAMED_TOOLS]) or "none"
+        more = ", ... `runhost tools list` has all of them" if len(tools) > NAMED_TOOLS else ""
+        note(f"It offers {len(tools)} tools: {named}{more}.")

@@ -3,7 +3,13 @@
 `RunhostClient` for programs with an event loop, `SyncRunhostClient` for those without.
 """
 
-from runhost.client.authorization_models import Authorization, RevocationKind, RevocationRead, RunAuthorization
+from runhost.client.authorization_models import (
+    AccessRead,
+    Authorization,
+    RevocationKind,
+    RevocationRead,
+    RunAuthorization,
+)
 from runhost.client.client import RunhostClient
 from runhost.client.errors import ApiProblem, ClientError, HostUnreachable, UnexpectedAnswer
 from runhost.client.knowledge_models import (
@@ -44,6 +50,7 @@ from runhost.client.sync import SyncRunhostClient
 from runhost.sse import EventStreamParser, EventTooLong, StreamEvent
 
 __all__ = [
+    "AccessRead",
     "AgentRead",
     "ApiProblem",
     "Authorization",

@@ -56,3 +56,25 @@ class RunAuthorization(LenientModel):
     snapshot: Authorization | None = None
     revocations: list[RevocationRead] = Field(default_factory=list)
     effective: Authorization | None = None
+
+
+class AccessRead(LenientModel):
+    """One call of a run to the host API.
+
+    Attributes:
+        action: The method.
+        resource: What it reached for, such as `model:gpt`.
+        scope: Operation, state scope, storage area or conversation.
+        result: `ok`, `cancelled`, or the code of the refusal.
+        duration_ms: From its arrival to its answer.
+    """
+
+    run_id: str
+    attempt: int | None = None
+    runner_id: str | None = None
+    action: str
+    resource: str | None = None
+    scope: str | None = None
+    result: str
+    duration_ms: float
+    created_at: Timestamp

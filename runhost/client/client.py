@@ -4,7 +4,7 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping
 from typing import Self
 
-from runhost.client.authorization_models import RevocationKind, RunAuthorization
+from runhost.client.authorization_models import AccessRead, RevocationKind, RunAuthorization
 from runhost.client.exchange import Exchange, segment
 from runhost.client.following import RunFollower
 from runhost.client.knowledge import KnowledgeCalls
@@ -145,6 +145,11 @@ class RunhostClient(ResourceCalls, KnowledgeCalls):
     async def get_authorization(self, run_id: str) -> RunAuthorization:
         """Read what a run may reach: what it was granted, what was taken back, what is left."""
         return await self._exchange.call(RunAuthorization, "GET", f"{_run_path(run_id)}/authorization")
+
+    async def list_accesses(self, run_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[AccessRead]:
+        """Read a page of the calls that a run made of the host API, newest first; at most 200."""
+        path = f"{_run_path(run_id)}/accesses"
+        return await self._exchange.call(Page[AccessRead], "GET", path, query=_paging(limit, cursor))
 
     async def revoke_grant(
         self,

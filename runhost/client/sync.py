@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from typing import Self
 
-from runhost.client.authorization_models import RevocationKind, RunAuthorization
+from runhost.client.authorization_models import AccessRead, RevocationKind, RunAuthorization
 from runhost.client.client import RunhostClient
 from runhost.client.models import (
     AgentRead,
@@ -108,6 +108,10 @@ class SyncRunhostClient(SyncResourceCalls, SyncKnowledgeCalls):
     def get_authorization(self, run_id: str) -> RunAuthorization:
         """Read what a run may reach; see `RunhostClient.get_authorization`."""
         return run_blocking(self._client.get_authorization(run_id))
+
+    def list_accesses(self, run_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[AccessRead]:
+        """Read a page of the calls that a run made of the host API; see `RunhostClient.list_accesses`."""
+        return run_blocking(self._client.list_accesses(run_id, limit=limit, cursor=cursor))
 
     def revoke_grant(
         self,

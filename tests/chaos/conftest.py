@@ -1,5 +1,6 @@
 """One stack for all tests of this folder; each leaves it whole."""
 
+import os
 import shutil
 from collections.abc import AsyncIterator
 
@@ -7,6 +8,7 @@ import pytest
 
 from runhost.embedded import DataDirectory
 from tests.chaos.stack import Stack
+from tests.examples.assistant import FOLDER, copy_as_program
 from tests.fixtures.session import make_folder
 
 
@@ -15,7 +17,8 @@ async def stack() -> AsyncIterator[Stack]:
     """A running host of real processes."""
     path = make_folder("runhost-chaos-")
     with DataDirectory(path) as directory:
-        stack = Stack(directory)
+        program = copy_as_program(path / "assistant-apart")
+        stack = Stack(directory, settings={"RUNHOST_RUNNER_PATHS": os.pathsep.join(map(str, (FOLDER, program)))})
         try:
             await stack.start()
             yield stack

@@ -30,6 +30,7 @@ class Stack:
 
     directory: DataDirectory
     key: str = field(default_factory=new_secret)
+    settings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.postgres = EmbeddedPostgres(self.directory)
@@ -162,6 +163,7 @@ class Stack:
             "RUNHOST_API_PORT": str(self.api_port),
             "RUNHOST_GRACEFUL_SHUTDOWN": "0",
             "RUNHOST_LOG_FORMAT": "json",
+            **self.settings,
         }
         is_ready = answers if name == "api" else None
         label = name if name == "api" else f"worker-{len(self.workers) + 1}"

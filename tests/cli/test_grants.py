@@ -80,3 +80,30 @@ async def test_revoke_of_half_a_thing_is_wrong_usage(cli: Cli, host_stub: HostSt
 
     assert outcome.code == 2
     assert host_stub.requests == []
+
+
+async def test_accesses_show_what_was_called_and_what_was_refused(cli: Cli, host_stub: HostStub) -> None:
+    call = {"run_id": RUN_ID, "attempt": 1, "runner_id": "plugin:a/b/c", "scope": "stream", "created_at": TIME}
+    granted = call | {"action": "invoke_llm_stream", "resource": "model:gpt", "result": "ok", "duration_ms": 12.34}
+    refused = call | {"action": "call_tool", "resource": None, "result": "unauthorized", "duration_ms": 0.5}
+    page = {"items": [refused, granted], "next_cursor": None, "has_more": False}
+    host_stub.play(answer(200, page), answer(200, page))
+
+    shown = await cli("runs", "accesses", RUN_ID)
+    as_json = await cli("runs", "accesses", RUN_ID, "--json")
+
+    assert host_stub.requests[0].path.startswith(f"/v1/runs/{RUN_ID}/accesses")
+    head, second, first = shown.stdout.splitlines()
+    assert head.split()[-3:] == ["scope", "result", "ms"]
+    assert second.split()[2:] == ["1", "call_tool", "-", "stream", "unauthorized", "0.5"]
+    assert first.split()[2:] == ["1", "invoke_llm_stream", "model:gpt", "stream", "ok", "12.3"]
+    assert [document["result"] for document in as_json.documents] == ["unauthorized", "ok"]
+
+
+async def test_run_without_calls_says_so(cli: Cli, host_stub: HostStub) -> None:
+    host_stub.play(answer(200, {"items": [], "next_cursor": None, "has_more": False}))
+
+    outcome = await cli("runs", "accesses", RUN_ID)
+
+    assert (outcome.code, outcome.stdout) == (0, "")
+    assert "called nothing" in outcome.stderr

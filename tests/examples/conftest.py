@@ -1,11 +1,19 @@
-"""Fixtures of the language model's tests."""
+"""Fixtures of the tests of examples: the language model's server, and a host with the assistant."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.examples.assistant import IN_PROCESS, SEPARATE, Assistant, AssistantHost, assistant_host
 from tests.examples.servers import ChatServer, read_ready_line, start_process
+from tests.fixtures.databases import TestDatabases
 from tests.fixtures.openai_stub import MODEL, OpenAIStub
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +32,27 @@ def chat_server(request: pytest.FixtureRequest) -> ChatServer:
         return request.getfixturevalue("language_model")
     stub: OpenAIStub = request.getfixturevalue("openai_stub")
     return ChatServer(stub.base_url, MODEL)
+
+
+@pytest.fixture(scope="session")
+async def host_of_assistants(
+    databases: TestDatabases,
+    migrated_template: str,
+    temporal_client: "Client",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[AssistantHost]:
+    """One host for all tests of the assistant; they keep apart by the names they choose."""
+    name = await databases.create(migrated_template)
+    folder: Path = tmp_path_factory.mktemp("assistants")
+    async with (
+        AsyncExitStack() as stack,
+        assistant_host(stack, databases.url(name), temporal_client, folder) as host,
+    ):
+        yield host
+    await databases.drop(name)
+
+
+@pytest.fixture(params=[IN_PROCESS, SEPARATE], ids=["in-process", "separate"])
+def assistant(request: pytest.FixtureRequest, host_of_assistants: AssistantHost, openai_stub: OpenAIStub) -> Assistant:
+    """An assistant in each of its forms; a test says with `put` what it is."""
+    return Assistant(host_of_assistants, request.param, openai_stub)

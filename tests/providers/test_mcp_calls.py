@@ -128,13 +128,17 @@ async def test_call_that_takes_too_long_is_cancelled_at_the_server(
     assert (await tools.call(address, "echo", {"n": 1})).result == {"n": 1}
 
 
+@pytest.mark.parametrize("cancels", [1, 2])
 async def test_cancelled_call_is_cancelled_at_the_server(
-    tools: McpToolProvider, address: ToolServerAddress, folder: Path, request: pytest.FixtureRequest
+    tools: McpToolProvider, address: ToolServerAddress, folder: Path, request: pytest.FixtureRequest, cancels: int
 ) -> None:
+    """F-16: also when several cancel it at once."""
     name = request.node.name
     call = asyncio.create_task(tools.call(address, "wait", {"name": name}))
     await eventually((folder / f"{name}-started").exists)
-    call.cancel()
+    for _ in range(cancels):
+        call.cancel()
+        await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await call
     if "http-json" not in name:

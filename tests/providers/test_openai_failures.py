@@ -146,31 +146,35 @@ async def test_connection_that_breaks_is_told(models: OpenAIProvider, openai_stu
     assert "broke off" in error.message
 
 
+@pytest.mark.parametrize("cancels", [1, 2, 5])
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_cancelled_call_closes_its_connection(
-    models: OpenAIProvider, openai_stub: OpenAIStub, is_streamed: bool
+    models: OpenAIProvider, openai_stub: OpenAIStub, is_streamed: bool, cancels: int
 ) -> None:
-    """The model's work ends with the call that nobody waits for."""
+    """F-16: the model's work ends with the call that nobody waits for, also when several cancel it at once."""
     began, left = asyncio.Event(), asyncio.Event()
 
     async def behave(_request: StubRequest, reply: Reply) -> None:
         if is_streamed:
             await reply.start_stream()
             await reply.send_words("A ")
-        began.set()
+        else:
+            began.set()
         await reply.until_disconnected()
         left.set()
 
     async def call() -> None:
         if is_streamed:
             async for _ in models.stream(endpoint_of(openai_stub), prompt("hello")):
-                pass
+                began.set()
         await models.invoke(endpoint_of(openai_stub), prompt("hello"))
 
     openai_stub.behave = behave
     task = asyncio.create_task(call())
     await began.wait()
-    task.cancel()
+    for _ in range(cancels):
+        task.cancel()
+        await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await task
     await left.wait()

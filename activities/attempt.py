@@ -77,6 +77,8 @@ class Attempt:
             session = self._transport.open(self._plan.descriptor, self._plan.context, self._plan.host)
         except RunnerError as error:
             return await self._journal.close(_crash_end(error))
+        if isinstance(session, Diagnosable):
+            self._journal.diagnose = session.diagnostics
         reading = asyncio.create_task(self._read(session))
         stopping = asyncio.create_task(self._stop.wait())
         try:
@@ -90,8 +92,7 @@ class Attempt:
         finally:
             stopping.cancel()
             reading.cancel()
-        diagnostics = session.diagnostics() if isinstance(session, Diagnosable) else {}
-        return await self._close(crash, residual, diagnostics)
+        return await self._close(crash, residual)
 
     async def _read(self, session: RunnerSession) -> RunnerError | None:
         """Journal what the runner yields until it ends; return how it broke, if it did."""
@@ -116,12 +117,8 @@ class Attempt:
         await asyncio.wait([reading])
         return residual
 
-    async def _close(
-        self, crash: RunnerError | None, residual: Residual | None, diagnostics: JsonObject
-    ) -> AttemptEnd | None:
+    async def _close(self, crash: RunnerError | None, residual: Residual | None) -> AttemptEnd | None:
         facts: JsonObject = {}
-        if diagnostics:
-            facts["diagnostics"] = diagnostics
         if residual is not None:
             facts["residual"] = {"kind": residual.kind, "detail": residual.detail}
             _log.warning("runner.residual", kind=residual.kind, detail=residual.detail)

@@ -1,5 +1,7 @@
 """The journal of one attempt: every result becomes a committed ledger row (DESIGN 7)."""
 
+from collections.abc import Callable
+
 import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -66,6 +68,8 @@ class AttemptJournal:
         self._stopping = False
         self._imposed_end: AttemptEnd | None = None
         self.end: AttemptEnd | None = None
+        # What is known of the runner besides its results; asked for when the attempt ends.
+        self.diagnose: Callable[[], JsonObject] = dict
 
     def stopping(self, end: AttemptEnd | None) -> None:
         """Know that the host stops the runner, so that ``cancelled`` is its answer to that and not its own end.
@@ -264,7 +268,9 @@ class AttemptJournal:
         for message in self._speech.unfinished():
             self._buffer.cause("transcript", [transcript_item(message, self._references, metadata)])
             self._references = []
-        self._append_host(HostEventType.ATTEMPT_ENDED, _end_facts(end) | (facts or {}))
+        diagnostics = self.diagnose()
+        told: JsonObject = {"diagnostics": diagnostics} if diagnostics else {}
+        self._append_host(HostEventType.ATTEMPT_ENDED, _end_facts(end) | told | (facts or {}))
         self._buffer.batch.end = end
         await self._buffer.commit()
         self.end = end

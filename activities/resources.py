@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from activities.selectors import read_selectors, unique
-from host_api.authorization import KNOWLEDGE_SOURCE
+from host_api.authorization import ACTIVATE, KNOWLEDGE_SOURCE
 from runhost.protocol import (
     AgentResources,
     AgentRunnerCapabilities,
@@ -17,9 +17,6 @@ from runhost.protocol import (
     ResourcePolicy,
 )
 from stores.catalog import Catalog, CatalogModel, CatalogQuery
-
-ACTIVATE: Final = "activate"
-"""The host's own tool that answers the instructions of a skill."""
 
 _LLM_OPERATIONS: Final = ("invoke", "stream")
 _RERANK: Final = "rerank"

@@ -97,7 +97,7 @@ class Authenticator:
             return await self._snapshot(run_id)
         known = self._effective.get((run_id, revocations))
         if known is None:
-            taken = _revocations.validate_json(revocations)
+            taken = _revocations.validate_python(loads(revocations))
             known = (await self._snapshot(run_id)).without(taken)
             _remember(self._effective, (run_id, revocations), known)
         return known

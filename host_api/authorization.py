@@ -20,6 +20,9 @@ ResourceKind: TypeAlias = Literal["model", "tool", "knowledge_base", "skill", "f
 RevocationKind: TypeAlias = Literal["model", "tool", "knowledge_base", "skill", "file", "run"]
 """What can be taken back; `run` takes everything that the run may reach."""
 
+ACTIVATE: Final = "activate"
+"""The host's own tool, which answers the instructions of a skill."""
+
 KNOWLEDGE_SOURCE: Final = "knowledge_base:"
 """With the id of a base behind it, the source of a file that is granted with the base (D-13)."""
 

@@ -81,7 +81,7 @@ class Diagnosable(Protocol):
     """A session that knows more of its runner's end than results and errors say."""
 
     def diagnostics(self) -> JsonObject:
-        """Tell it, after `stop`; empty when there is nothing worth telling.
+        """Tell what is known by now; empty when there is nothing worth telling.
 
         It may quote what users wrote, so it belongs in the ledger and neither in logs nor in Temporal (INV-9).
         """

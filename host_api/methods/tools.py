@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from host_api.authorization import ACTIVATE
 from host_api.definition import Call, host_method
 from host_api.errors import invalid_argument, not_found, unauthorized
 from host_api.provided import provided
@@ -15,7 +16,6 @@ from stores.skills import SkillStore
 from stores.state import StateOwner
 from stores.tool_servers import ToolRow, ToolServerStore
 
-ACTIVATE: Final = "activate"
 RUN_ID_KEY: Final = "runhost/run_id"
 """Key in the `_meta` of a tool call that tells a server for which run it works."""
 

@@ -113,9 +113,9 @@ class ProgramSession:
 
         Returns:
             `exit` (`exit code 1`, `SIGKILL`; null where it is not known), `stderr_bytes` (all of them), and `stderr`,
-            its last 64 KiB. Empty when it wrote nothing and exited with 0.
+            its last 64 KiB. Empty when it wrote nothing, and exited with 0 or has not yet.
         """
-        if self._status.is_clean and not self._errors.total_bytes:
+        if (self._status.is_clean or self._status.exit is None) and not self._errors.total_bytes:
             return {}
         return {"exit": self._status.exit, "stderr_bytes": self._errors.total_bytes, "stderr": self._errors.text()}
 

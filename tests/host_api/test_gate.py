@@ -204,6 +204,20 @@ class TestGrants:
             await revoke(run, Revocation(kind="model", id="m1"))
             assert (await refusal(gate, run, "invoke_llm", **PROMPT)).code == "unauthorized"
 
+    async def test_grant_whose_name_the_database_escapes_is_revoked_too(self, run: GrantedRun) -> None:
+        """D-31."""
+        odd = "\ufdd0m"
+        snapshot = run.authorization.model_dump(mode="json")
+        snapshot["resources"]["models"][0]["model_id"] = odd
+        async with run.host.engine.begin() as connection:
+            await connection.execute(
+                update(agent_run).where(agent_run.c.run_id == run.run_id).values(authorization=snapshot)
+            )
+        async with open_gate(run.services, define("invoke_llm", requirement=INVOKE)) as gate:
+            await gate.api.call(run.credentials, "invoke_llm", PROMPT | {"llm_model_uuid": odd})
+            await revoke(run, Revocation(kind="model", id=odd))
+            assert (await refusal(gate, run, "invoke_llm", **PROMPT | {"llm_model_uuid": odd})).code == "unauthorized"
+
     async def test_run_whose_grants_are_all_revoked_may_nothing(self, run: GrantedRun) -> None:
         async with open_gate(run.services, define("state_get", requirement=StateScopeOpen())) as gate:
             await gate.api.call(run.credentials, "state_get", {"scope": "actor", "key": "k"})

@@ -49,6 +49,24 @@ async def test_standard_error_stands_in_the_ledger(working_host: WorkingHost, tm
     assert found == [{"exit": "exit code 1", "stderr_bytes": 5_009, "stderr": "x" * 5_000 + "\0 the end"}]
 
 
+async def test_standard_error_of_a_runner_that_ends_well_stands_in_the_ledger(
+    working_host: WorkingHost, tmp_path: Path
+) -> None:
+    code = """
+sys.stderr.write("a word to the operator")
+sys.stderr.flush()
+call(1, "get_langbot_version")
+read()
+result("run.completed", finish_reason="stop", message={"role": "assistant", "content": "x"})
+"""
+    folder = write_program(tmp_path, code)
+    async with working_host.worker(runner_paths=(folder,)):
+        run = await working_host.finish(runner_id=RUNNER_ID)
+    assert run.status == "completed"
+    found = [row.data["diagnostics"] for row in await working_host.ledger(run.run_id) if "diagnostics" in row.data]
+    assert [diagnostics["stderr"] for diagnostics in found] == ["a word to the operator"]
+
+
 async def test_class_in_a_process_of_its_own_reaches_the_host(working_host: WorkingHost, tmp_path: Path) -> None:
     """The same class as in the worker, with the same proxy."""
     code = """

@@ -148,7 +148,7 @@ async def _services(dependencies: ApiDependencies, metrics: Metrics) -> AsyncIte
             models=dependencies.models,
             tools=dependencies.tools,
         )
-        host_api = HostApi(host_services, audit)
+        host_api = HostApi(host_services, audit, limits=dependencies.call_limits)
         yield Services(dependencies, metrics, hub, acceptance, cancellation, cursors, host_api)
         await acceptance.drain()
 

@@ -16,6 +16,7 @@ from api.metrics import Metrics
 from api.streams import StreamHub
 from api.tool_refresh import ToolRefresh
 from host_api.gate import HostApi
+from host_api.limits import CallLimits
 from providers.models import ModelProvider, NoModels
 from providers.tools import NoTools, ToolProvider
 from stores.cursors import CursorSigner
@@ -38,6 +39,7 @@ class ApiDependencies:
         start_timeout_seconds: How long an accepted run may take to be started before the maintenance
             schedule is left to do it, and how long a cancel may take to be accepted.
         host_api_connections: Database connections for the calls of runners, besides those of the engine.
+        call_limits: How often a run may call the host, and how much at once.
         file_root: Folder that file artifacts lie in; None where there are none.
         models: Calls models.
         tools: Talks to tool servers.
@@ -51,6 +53,7 @@ class ApiDependencies:
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     start_timeout_seconds: float = 2.0
     host_api_connections: int = 10
+    call_limits: CallLimits = field(default_factory=CallLimits)
     file_root: Path | None = None
     models: ModelProvider = field(default_factory=NoModels)
     tools: ToolProvider = field(default_factory=NoTools)

@@ -20,21 +20,19 @@ from host_api.audit import Access, AccessAudit
 from host_api.authentication import Authenticator, CredentialsRefused, belongs
 from host_api.definition import Call, MethodDefinition
 from host_api.errors import HostCallError, not_found, too_large
-from host_api.limits import RateLimit, RateLimiter
+from host_api.limits import CallLimits, RateLimiter
 from host_api.methods import ALL_METHODS
 from host_api.requirements import Target
 from host_api.services import HostServices
 from host_api.session import Credentials, RunSession
 from host_api.watch import RECHECK_SECONDS, CallWatch
 from runhost.protocol import ErrorCode, JsonObject, StrictModel, describe_validation
-from runhost.protocol.host_api import HOST_METHODS, MAX_RESPONSE_BYTES
+from runhost.protocol.host_api import HOST_METHODS
 from stores.availability import is_unavailable
 from stores.cursors import InvalidCursor
 from stores.errors import NotFound
 from stores.jsonb import encoded_size
 
-# Bytes travel as base64, which is a third longer; the limit is on the bytes.
-_ENCODED_RESPONSE_BYTES = MAX_RESPONSE_BYTES * 4 // 3 + 4096
 _MAX_SHOWN_METHOD = 60
 
 CANCELLED = "cancelled"
@@ -73,7 +71,7 @@ class HostApi:
     Args:
         services: What the methods work with.
         audit: Where accesses are noted.
-        limit: How often one run may call.
+        limits: How often one run may call, and how much at once.
         methods: Their definitions.
 
     Raises:
@@ -85,13 +83,14 @@ class HostApi:
         services: HostServices,
         audit: AccessAudit,
         *,
-        limit: RateLimit | None = None,
+        limits: CallLimits | None = None,
         methods: Iterable[MethodDefinition] = ALL_METHODS,
     ) -> None:
         self._services = services
         self._audit = audit
         self._authenticator = Authenticator(services.pool)
-        self._limiter = RateLimiter(limit or RateLimit())
+        self._limits = limits or CallLimits()
+        self._limiter = RateLimiter(self._limits)
         self._methods = method_table(methods)
 
     @property
@@ -110,7 +109,7 @@ class HostApi:
             definition, call, parsed = await self._pass(passage, params, is_stream=False)
             async with self._watch(passage, definition, parsed).step():
                 answer = await definition.run(call, parsed)
-            return _document(answer)
+            return _document(answer, self._limits)
         except Exception as error:  # noqa: BLE001 - the boundary of the host API: nothing leaves as it was raised
             raise passage.fail(error) from None
         except asyncio.CancelledError:
@@ -137,7 +136,7 @@ class HostApi:
                         event = await anext(events, None)
                     if event is None:
                         break
-                    yield _document(event)
+                    yield _document(event, self._limits)
         except Exception as error:  # noqa: BLE001 - as in `call`
             raise passage.fail(error) from None
         except (asyncio.CancelledError, GeneratorExit):
@@ -162,7 +161,7 @@ class HostApi:
                 ErrorCode.INVALID_ARGUMENT,
                 f"{passage.method} answers {'once' if is_stream else 'with a stream'}; call it that way.",
             )
-        parsed = _parse(definition, params)
+        parsed = _parse(definition, params, self._limits)
         passage.target = definition.requirement.target(parsed)
         definition.requirement.check(session.authorization, parsed)
         return definition, Call(session, self._services), parsed
@@ -210,13 +209,11 @@ class _Passage:
         )
 
 
-def _parse(definition: MethodDefinition, params: JsonObject | bytes) -> StrictModel:
-    wire = definition.wire
+def _parse(definition: MethodDefinition, params: JsonObject | bytes, limits: CallLimits) -> StrictModel:
+    wire, limit = definition.wire, limits.request_bytes_of(definition.wire)
     size = len(params) if isinstance(params, bytes) else encoded_size(params)
-    if size > wire.max_request_bytes:
-        raise too_large(
-            f"The parameters of {definition.name} are {size} bytes of JSON; at most {wire.max_request_bytes} are taken."
-        )
+    if size > limit:
+        raise too_large(f"The parameters of {definition.name} are {size} bytes of JSON; at most {limit} are taken.")
     try:
         return wire.params.model_validate(_object(params) if isinstance(params, bytes) else params)
     except ValidationError as error:
@@ -233,10 +230,10 @@ def _object(body: bytes) -> object:
         raise HostCallError(ErrorCode.INVALID_ARGUMENT, f"The parameters are not valid JSON: {error}.") from None
 
 
-def _document(answer: StrictModel) -> JsonObject:
+def _document(answer: StrictModel, limits: CallLimits) -> JsonObject:
     document = answer.model_dump(mode="json")
     size = encoded_size(document)
-    if size > _ENCODED_RESPONSE_BYTES:
+    if size > limits.encoded_response_bytes:
         raise too_large(f"The answer would be {size} bytes of JSON; ask for less at once.")
     return document
 

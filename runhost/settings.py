@@ -99,6 +99,25 @@ class Settings(BaseSettings):
         description="Programs that workspaces may have started as tool servers: beginnings of command lines,"
         " separated by semicolons, such as 'uvx mcp-server-time; npx'. They run with the rights of this process.",
     )
+    host_calls_per_second: float = Field(
+        default=50.0,
+        gt=0,
+        le=1_000_000,
+        description="Calls of the host that one run may make per second, on average.",
+    )
+    host_calls_burst: int = Field(default=200, ge=1, description="Calls of the host that one run may make at once.")
+    host_request_bytes: int = Field(
+        default=1024 * 1024,
+        ge=1024,
+        le=4 * 1024 * 1024,
+        description="Largest parameters of one call, as JSON; calls that carry values take more.",
+    )
+    host_response_bytes: int = Field(
+        default=10 * 1024 * 1024,
+        ge=64 * 1024,
+        le=100 * 1024 * 1024,
+        description="Largest answer of one call: JSON, or the bytes inside it before base64.",
+    )
     heartbeat_interval: PositiveDuration = Field(
         default=timedelta(seconds=5), description="How often a running attempt proves that its worker lives."
     )

@@ -28,7 +28,7 @@ async def serve(settings: "Settings") -> None:
     from api.app import ApiDependencies, build_app
     from api.server import ApiServer
     from runhost.cli.connections import engine_for, temporal_for
-    from runhost.cli.reaching_out import open_providers
+    from runhost.cli.reaching_out import call_limits, open_providers
 
     engine = engine_for(settings, "api")
     try:
@@ -39,6 +39,7 @@ async def serve(settings: "Settings") -> None:
                 temporal=await temporal_for(settings, "api", lazy=True),
                 task_queue=settings.task_queue,
                 version=runhost.__version__,
+                call_limits=call_limits(settings),
                 file_root=settings.file_root,
                 models=providers.models,
                 tools=providers.tools,

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from activities.runner import HEARTBEAT_SECONDS, RunnerActivities
 from activities.runs import RunActivities
 from host_api.audit import AccessAudit
 from host_api.gate import HostApi
+from host_api.limits import CallLimits
 from host_api.services import HostServices
 from runhost.cli.reaching_out import open_providers
 from runners.discovery import discover
@@ -55,6 +56,7 @@ class WorkerOptions:
         max_open_runs: Runners at work in this process at once; more wait in Temporal.
         journal_connections: Database connections for the journal, besides those of the engine.
         host_api_connections: Likewise for the calls of runners.
+        call_limits: How often a run may call the host, and how much at once.
         file_root: Folder that file artifacts lie in; None where there are none.
         mcp_stdio_commands: Beginnings of the command lines that may be started as tool servers.
         graceful_shutdown: How long runs go on undisturbed after a polite stop, before they are handed over.
@@ -66,6 +68,7 @@ class WorkerOptions:
     max_open_runs: int = 1_000
     journal_connections: int = 10
     host_api_connections: int = 10
+    call_limits: CallLimits = field(default_factory=CallLimits)
     file_root: Path | None = None
     mcp_stdio_commands: tuple[str, ...] = ()
     graceful_shutdown: timedelta = timedelta(seconds=15)
@@ -103,7 +106,7 @@ async def running_worker(
             models=providers.models,
             tools=providers.tools,
         )
-        host_api = HostApi(services, audit)
+        host_api = HostApi(services, audit, limits=options.call_limits)
         runs = RunActivities(engine, announcer, cursors, host_version=runhost.__version__)
         runner = RunnerActivities(
             engine,

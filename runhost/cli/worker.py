@@ -21,6 +21,7 @@ def worker() -> None:
 async def serve(settings: "Settings") -> None:
     """Run one worker until the process is told to stop."""
     from runhost.cli.connections import engine_for, temporal_for
+    from runhost.cli.reaching_out import call_limits
     from runhost.cli.running_worker import WorkerOptions, running_worker
     from workflows.search_attributes import register
 
@@ -33,6 +34,7 @@ async def serve(settings: "Settings") -> None:
     options = WorkerOptions(
         task_queue=settings.task_queue,
         runner_paths=tuple(settings.runner_paths),
+        call_limits=call_limits(settings),
         file_root=settings.file_root,
         mcp_stdio_commands=tuple(settings.mcp_stdio_commands),
         max_cached_workflows=settings.max_cached_workflows,

@@ -11,7 +11,7 @@ from host_api.audit import AccessAudit
 from host_api.definition import MethodDefinition
 from host_api.errors import HostCallError
 from host_api.gate import HostApi
-from host_api.limits import RateLimit
+from host_api.limits import CallLimits
 from host_api.methods import ALL_METHODS
 from host_api.requirements import OpenRun
 from runhost.protocol import ErrorCode, MessageChunk
@@ -46,9 +46,9 @@ async def wrong_tokens(shared_host: Host) -> AsyncIterator[dict[str, str]]:
 def with_methods(server: Host, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Serve other methods than the real ones, behind the same gate and the same routes."""
 
-    async def use(*own: MethodDefinition, limit: RateLimit | None = None) -> RunAccess:
+    async def use(*own: MethodDefinition, limits: CallLimits | None = None) -> RunAccess:
         services = server.services.host_api._services
-        api = HostApi(services, AccessAudit(services.pool), limit=limit, methods=definitions(*own))
+        api = HostApi(services, AccessAudit(services.pool), limits=limits, methods=definitions(*own))
         monkeypatch.setitem(server.services.__dict__, "host_api", api)
         return await open_access(server)
 
@@ -134,7 +134,7 @@ class TestRefusals:
         assert (answer.status_code, answer.json()["code"]) == (413, "payload_too_large")
 
     async def test_flood_is_429_and_says_when_to_go_on(self, with_methods: Any) -> None:
-        access = await with_methods(limit=RateLimit(calls_per_second=0.1, burst=2))
+        access = await with_methods(limits=CallLimits(calls_per_second=0.1, burst=2))
         answers = [await access.call("get_langbot_version") for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         problem = answers[-1].json()

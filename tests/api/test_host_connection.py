@@ -11,7 +11,7 @@ from host_api.audit import AccessAudit
 from host_api.definition import MethodDefinition
 from host_api.errors import HostCallError
 from host_api.gate import HostApi
-from host_api.limits import RateLimit
+from host_api.limits import CallLimits
 from runhost.protocol import AgentAPIException, AgentRunContext, ErrorCode, Message, MessageChunk
 from runhost.protocol.host_api import ModelStreamEvent, StateValue
 from runhost.sdk import AgentRunAPIProxy
@@ -44,11 +44,11 @@ def connect(access: RunAccess, **other: str) -> HttpConnection:
 
 
 def serve_methods(
-    server: Host, patch: pytest.MonkeyPatch, *own: MethodDefinition, limit: RateLimit | None = None
+    server: Host, patch: pytest.MonkeyPatch, *own: MethodDefinition, limits: CallLimits | None = None
 ) -> None:
     """Serve other methods than the real ones, behind the same gate and the same routes."""
     services = server.services.host_api._services
-    api = HostApi(services, AccessAudit(services.pool), limit=limit, methods=definitions(*own))
+    api = HostApi(services, AccessAudit(services.pool), limits=limits, methods=definitions(*own))
     patch.setitem(server.services.__dict__, "host_api", api)
 
 
@@ -116,7 +116,7 @@ async def test_flood_says_when_to_go_on(
     server: Host, connection: HttpConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D-16."""
-    serve_methods(server, monkeypatch, limit=RateLimit(calls_per_second=0.1, burst=1))
+    serve_methods(server, monkeypatch, limits=CallLimits(calls_per_second=0.1, burst=1))
     await connection.call("state_set", {"scope": "actor", "key": "k", "value": 1})
 
     with pytest.raises(AgentAPIException) as refusal:

@@ -17,7 +17,7 @@ from temporalio.client import Client
 
 from host_api.audit import AccessAudit
 from host_api.gate import HostApi
-from host_api.limits import RateLimit
+from host_api.limits import CallLimits
 from tests.api.conftest import Host, assemble, serve
 from tests.api.furnished import furnish
 from tests.api.run_access import RunAccess, open_access
@@ -68,7 +68,7 @@ async def fuzzed(
         services = host.services.host_api.services
         # A fuzzer is a flood.
         audit = await stack.enter_async_context(AccessAudit(services.pool))
-        unlimited = HostApi(services, audit, limit=RateLimit(calls_per_second=1e6, burst=10**6))
+        unlimited = HostApi(services, audit, limits=CallLimits(calls_per_second=1e6, burst=10**6))
         monkeypatch.setitem(host.services.__dict__, "host_api", unlimited)
         things = await furnish(host)
         access = await open_access(

@@ -14,7 +14,7 @@ import asyncpg
 from host_api.audit import AccessAudit
 from host_api.definition import Call
 from host_api.gate import HostApi
-from host_api.limits import RateLimit
+from host_api.limits import CallLimits
 from host_api.methods import ALL_METHODS
 from host_api.services import HostServices
 from host_api.session import Credentials, RunSession
@@ -35,7 +35,7 @@ CALLS_PER_ROUND = 50
 MAX_GATE_RATIO = 1.0
 NO_BUDGET = Budget()
 DEFINITIONS = {method.name: method for method in ALL_METHODS}
-UNLIMITED = RateLimit(calls_per_second=1e9, burst=1_000_000_000)
+UNLIMITED = CallLimits(calls_per_second=1e9, burst=1_000_000_000)
 ITEMS_PER_INSERT = 5_000
 
 _FILL = """
@@ -182,7 +182,7 @@ async def _open(stage: Stage, audit: AccessAudit) -> Caller:
     services = HostServices(stage.engine, stage.pool, cursors, host_version="bench")
     credentials = Credentials(opened.token, str(run_id), authorization.plugin_identity)
     scope_key = authorization.state_context.scope_keys["conversation"]
-    api = HostApi(services, audit, limit=UNLIMITED)
+    api = HostApi(services, audit, limits=UNLIMITED)
     session = RunSession(
         run_id=run_id,
         attempt=opened.attempt,

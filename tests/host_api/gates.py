@@ -8,7 +8,7 @@ from typing import Any
 from host_api.audit import AccessAudit
 from host_api.definition import Call, MethodDefinition
 from host_api.gate import HostApi
-from host_api.limits import RateLimit
+from host_api.limits import CallLimits
 from host_api.requirements import OpenRun, Requirement
 from host_api.services import HostServices
 from runhost.protocol.host_api import HOST_METHODS
@@ -52,7 +52,7 @@ def definitions(*own: MethodDefinition) -> list[MethodDefinition]:
 
 @asynccontextmanager
 async def open_gate(
-    services: HostServices, *own: MethodDefinition, limit: RateLimit | None = None
+    services: HostServices, *own: MethodDefinition, limits: CallLimits | None = None
 ) -> AsyncIterator[Gate]:
     async with AccessAudit(services.pool) as audit:
-        yield Gate(HostApi(services, audit, limit=limit, methods=definitions(*own)), audit, services)
+        yield Gate(HostApi(services, audit, limits=limits, methods=definitions(*own)), audit, services)

@@ -13,9 +13,9 @@ from host_api.authorization import Revocation
 from host_api.definition import Call, MethodDefinition
 from host_api.errors import HostCallError
 from host_api.gate import MethodsIncomplete, method_table
-from host_api.limits import RateLimit
+from host_api.limits import CallLimits
 from host_api.requirements import Granted, StateScopeOpen
-from runhost.protocol import Message
+from runhost.protocol import JsonObject, Message
 from runhost.protocol.host_api import (
     HOST_METHODS,
     Done,
@@ -164,10 +164,24 @@ class TestRequests:
         async with open_gate(run.services, define("state_get", much)) as gate:
             assert (await refusal(gate, run, "state_get", scope="actor", key="k")).code == "payload_too_large"
 
+    async def test_sizes_are_for_the_operator_to_choose(self, run: GrantedRun) -> None:
+        """D-16: all configurable; what carries values keeps its own limit."""
+
+        async def some(call: Call, params: Any) -> StateValue:
+            return StateValue(value="x" * 10_000)
+
+        limits = CallLimits(request_bytes=1_000, response_bytes=2_000)
+        async with open_gate(run.services, define("state_get", some), limits=limits) as gate:
+            sent = await refusal(gate, run, scope="actor", key="k", value="x" * 1_000)
+            assert (sent.code, "at most 1000" in sent.message) == ("payload_too_large", True)
+            assert (await refusal(gate, run, "state_get", scope="actor", key="k")).code == "payload_too_large"
+            value: JsonObject = {"key": "k", "value_base64": "A" * 10_000}
+            await gate.api.call(run.credentials, "set_plugin_storage", value)
+
     async def test_flood_is_slowed_down_for_its_own_run_only(self, run: GrantedRun, new_run: NewRun) -> None:
         """H-A8, D-16."""
         other = await new_run(conversation_id="c2")
-        async with open_gate(run.services, limit=RateLimit(calls_per_second=0.01, burst=3)) as gate:
+        async with open_gate(run.services, limits=CallLimits(calls_per_second=0.01, burst=3)) as gate:
             for _ in range(3):
                 await gate.api.call(run.credentials, "get_langbot_version", {})
             error = await refusal(gate, run, "get_langbot_version")

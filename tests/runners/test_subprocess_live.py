@@ -63,8 +63,8 @@ result("run.completed", finish_reason="stop", message={"role": "assistant", "con
     async with working_host.worker(runner_paths=(folder,)):
         run = await working_host.finish(runner_id=RUNNER_ID)
     assert run.status == "completed"
-    found = [row.data["diagnostics"] for row in await working_host.ledger(run.run_id) if "diagnostics" in row.data]
-    assert [diagnostics["stderr"] for diagnostics in found] == ["a word to the operator"]
+    found: list[Any] = [row.data.get("diagnostics") for row in await working_host.ledger(run.run_id)]
+    assert [diagnostics["stderr"] for diagnostics in found if diagnostics] == ["a word to the operator"]
 
 
 async def test_class_in_a_process_of_its_own_reaches_the_host(working_host: WorkingHost, tmp_path: Path) -> None:

@@ -132,16 +132,6 @@ class KnowledgeStore:
         if gone.rowcount == 0:
             raise _not_found(kb_id)
 
-    async def list_files(self, kb_ids: Collection[str], *, limit: int) -> list[KnowledgeFile]:
-        """Return the documents of some bases as files, in order of base and document (D-13)."""
-        rows = await self._connection.execute(
-            select(*_FILE)
-            .where(knowledge_document.c.workspace_id == self._workspace_id, knowledge_document.c.kb_id.in_(kb_ids))
-            .order_by(knowledge_document.c.kb_id, knowledge_document.c.document_id)
-            .limit(limit)
-        )
-        return [_file(row) for row in rows.mappings()]
-
     async def read_document(self, file_key: str) -> tuple[KnowledgeFile, bytes]:
         """Return a document by its file key: what is known of it, and its bytes as they were uploaded.
 

@@ -169,15 +169,13 @@ async def test_document_with_too_many_passages_is_refused() -> None:
         prepare_document("d", text.encode(), "text/plain", SIZES, name=None, metadata={})
 
 
-async def test_documents_are_listed_by_id_and_as_files(engine: AsyncEngine) -> None:
+async def test_documents_and_chosen_bases_are_listed_by_id(engine: AsyncEngine) -> None:
     for kb_id in ("kb", "other"):
         await put_base(engine, kb_id)
         for name in "bca":
             await upload(engine, name, name, kb_id=kb_id)
     async with engine.connect() as connection:
         listed = await DocumentStore(connection, WORKSPACE, "kb").list(after="a", limit=5)
-        files = await KnowledgeStore(connection, WORKSPACE).list_files(["kb", "unknown"], limit=2)
         bases = await KnowledgeStore(connection, WORKSPACE).list_chosen(["other", "unknown"])
     assert [row.document_id for row in listed] == ["b", "c"]
-    assert [(file.kb_id, file.document_id) for file in files] == [("kb", "a"), ("kb", "b")]
     assert [base.kb_id for base in bases] == ["other"]

@@ -309,7 +309,7 @@ class TestFencedMethods:
                 return error.code == "unauthorized"
             return False
 
-        await eventually(is_refused, within_seconds=1.0)
+        await eventually(is_refused)
 
 
 class TestDeadline:

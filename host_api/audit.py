@@ -63,6 +63,7 @@ class AccessAudit:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._rows: list[tuple[object, ...]] = []
+        self._batch_rows = MAX_WAITING
         self._room = asyncio.Event()
         self._room.set()
         self._urgent = asyncio.Event()
@@ -113,9 +114,10 @@ class AccessAudit:
         while self._rows:
             try:
                 await self._write()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - what this task does not write keeps all calls waiting in the end
                 if not is_unavailable(error):
-                    raise
+                    self._leave_out(error)
+                    continue
                 _log.warning("access_audit.waiting", rows=len(self._rows), error=type(error).__name__)
                 if self._urgent.is_set():
                     return
@@ -126,8 +128,16 @@ class AccessAudit:
             async with asyncio.timeout(seconds):
                 await self._urgent.wait()
 
+    def _leave_out(self, error: Exception) -> None:
+        """After a refusal go on with one row at a time, and leave out the one that is refused alone."""
+        if self._batch_rows > 1:
+            self._batch_rows = 1
+            return
+        del self._rows[0]
+        _log.error("access_audit.refused", error=type(error).__name__)
+
     async def _write(self) -> None:
-        rows, self._rows = self._rows, []
+        rows, self._rows = self._rows[: self._batch_rows], self._rows[self._batch_rows :]
         try:
             await self._pool.execute(_INSERT, *zip(*rows, strict=True))
         except BaseException:
@@ -136,6 +146,8 @@ class AccessAudit:
         finally:
             if len(self._rows) < MAX_WAITING:
                 self._room.set()
+        if not self._rows:
+            self._batch_rows = MAX_WAITING
 
 
 def _text(value: str | None) -> str | None:

@@ -35,6 +35,9 @@ from stores.jsonb import encoded_size
 
 _MAX_SHOWN_METHOD = 60
 
+UNKNOWN_METHOD = "(unknown method)"
+"""What the audit calls a method that there is not; its resource is what was asked for."""
+
 CANCELLED = "cancelled"
 """What the audit says of a call that its caller gave up."""
 
@@ -201,8 +204,9 @@ class _Passage:
             run_id=session.run_id if session else _claimed(self.credentials.run_id),
             attempt=session.attempt if session else None,
             runner_id=session.runner_id if session else None,
-            action=self.method[:_MAX_SHOWN_METHOD],
-            resource=self.target.resource,
+            # What a caller makes up is no name of ours: it may hold anything, and stands where anything may.
+            action=self.method if self.method in HOST_METHODS else UNKNOWN_METHOD,
+            resource=self.target.resource if self.method in HOST_METHODS else self.method,
             scope=self.target.scope,
             result=self.result,
             duration_us=int((time.perf_counter() - self._began) * 1_000_000),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from host_api.audit import Access
 from host_api.authorization import Revocation
 from host_api.definition import Call, MethodDefinition
 from host_api.errors import HostCallError
@@ -375,3 +376,27 @@ class TestAudit:
             for _ in range(20):
                 await gate.api.call(run.credentials, "get_langbot_version", {})
         assert len(await gate.accesses()) == 20
+
+    @pytest.mark.parametrize("method", ["\x00", "\ud800" * 100, "\ufdd0", "x" * 10_000, ""])
+    async def test_method_of_any_name_is_told_and_keeps_no_other_row_waiting(
+        self, run: GrantedRun, method: str
+    ) -> None:
+        """D-31: also from nobody, who must not be able to stop the audit of all."""
+        async with open_gate(run.services) as gate:
+            assert (await refusal(gate, run, method)).code == "not_found"
+            with pytest.raises(HostCallError):
+                await gate.api.call(replace(run.credentials, token="unknown"), method, {})
+            await gate.api.call(run.credentials, "get_langbot_version", {})
+            rows = await gate.accesses()
+        assert [row["result"] for row in rows] == ["not_found", "unauthorized", "ok"]
+        assert {row["resource"] for row in rows[:2]} == {method[:500]}
+
+    async def test_row_that_the_database_refuses_is_left_out_alone(self, run: GrantedRun) -> None:
+        """A bug in one row must not keep calls waiting for ever."""
+        good = Access(run.row.workspace_id, run.run_id, 1, "r", "state_get", None, None, "ok", 1)
+        async with open_gate(run.services) as gate:
+            for row in (good, replace(good, action="x" * 1_000), good):
+                await gate.audit.note(row)
+            assert await gate.results() == ["ok", "ok"]
+            await gate.audit.note(good)
+            assert await gate.results() == ["ok", "ok", "ok"]

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import random
 import socket
 
 from runhost.embedded.errors import EmbeddedError, PortInUse
@@ -10,11 +11,20 @@ from runhost.embedded.errors import EmbeddedError, PortInUse
 LOOPBACK = "127.0.0.1"
 
 
+# Below the ports that systems give to outgoing connections, which would take one from a server that is starting.
+_SERVER_PORTS = range(15_000, 32_000)
+
+
 def free_port() -> int:
-    """Return a port that was free a moment ago; the caller must cope with losing it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
+    """Return a port that was free a moment ago; the caller must cope with losing it to another server."""
+    for port in (*random.sample(_SERVER_PORTS, 50), 0):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
+    raise EmbeddedError("There is no free port on 127.0.0.1.")
 
 
 def claim_port(name: str, wanted: int) -> int:
